@@ -1,0 +1,135 @@
+"""Snapshot -> what each file is, the graph among the kept ones, and their order: the way every command takes.
+
+Blobs stream through once: decoded, judged, parsed and handed to `sink`; only the small files that later stages
+read (manifests, READMEs, licences, import configuration) stay in memory.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from repo2ctx.config import BuildConfig
+from repo2ctx.graph import Graph, build_graph
+from repo2ctx.languages import RepoTree, is_config_file, languages
+from repo2ctx.order import Ordered, order
+from repo2ctx.parsing import Parser
+from repo2ctx.records import KEPT, SourceFile, Syntax, TreeEntry
+from repo2ctx.selection import Selected, fate_by_entry, is_vendored, read_text, role
+from repo2ctx.snapshot import SUBMODULE, Snapshot
+
+Sink = Callable[[SourceFile, str], None]
+
+_REMEMBERED = re.compile(r"readme|licen[cs]e|copying|unlicense|setup\.py", re.IGNORECASE)
+_MAX_REMEMBERED_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """files: every entry of the tree, in git's order. texts: the small files remembered, path -> text.
+    problems: path -> why its parser fell back. graph and ordered: over the kept files, or over all that
+    could be parsed if `analyse` was asked for everything."""
+
+    files: tuple[SourceFile, ...]
+    texts: dict[str, str]
+    graph: Graph
+    ordered: Ordered
+    problems: dict[str, str]
+
+
+def analyse(
+    snapshot: Snapshot,
+    config: BuildConfig,
+    parser: Parser,
+    sink: Sink | None = None,
+    *,
+    folder: str = "",
+    everything: bool = False,
+) -> Analysis:
+    """Read, select, parse, resolve and order the files of a snapshot.
+
+    sink: called with each kept file and its text, in git's order. folder: only what lies in it, paths still
+    from the repository's root. everything: vendored and generated files are parsed and ordered too.
+    """
+    entries = [e for e in snapshot.entries() if not folder or e.path.startswith(folder + "/")]
+    sizes = iter(snapshot.sizes([e.blob for e in entries if e.mode != SUBMODULE]))
+    sized = [(e, None if e.mode == SUBMODULE else next(sizes)) for e in entries]
+    judged = _judge(sized, config, everything)
+    contents = snapshot.read([e.blob for e, _, fate in judged if fate == KEPT])
+    files: list[SourceFile] = []
+    texts: dict[str, str] = {}
+    parsed: dict[str, tuple[str, Syntax]] = {}
+    for entry, size, fate in judged:
+        selected = Selected(fate)
+        if fate == KEPT:
+            data = next(contents)
+            selected = Selected("missing") if data is None else read_text(entry.path, data)
+        file = _source_file(entry, size or 0, selected)
+        files.append(file)
+        text = selected.text
+        if text is None:
+            continue
+        if _remember(entry.path, len(text)):
+            texts[entry.path] = text
+        if selected.language in languages() and (everything or file.fate == KEPT):
+            parsed[entry.path] = (selected.language, parser.scan(selected.language, entry.path, text.encode()))
+        if sink is not None and file.fate == KEPT:
+            sink(file, text)
+    problems = {path: syntax.problem for path, (_, syntax) in parsed.items() if syntax.problem}
+    return _ordered(files, texts, parsed, problems)
+
+
+def _judge(
+    sized: list[tuple[TreeEntry, int | None]], config: BuildConfig, everything: bool
+) -> list[tuple[TreeEntry, int | None, str]]:
+    """Each entry with its fate before it is read. A name that stands twice is kept once."""
+    seen: set[str] = set()
+    judged = []
+    for entry, size in sorted(sized, key=lambda item: item[0].raw_path != item[0].path.encode("utf-8", "replace")):
+        fate = fate_by_entry(entry, size, config.selection.max_file_bytes)
+        if entry.path in seen:
+            fate = "name-collision"
+        elif everything and fate == "vendored":
+            fate = KEPT
+        seen.add(entry.path)
+        judged.append((entry, size, fate))
+    return sorted(judged, key=lambda item: item[0].raw_path)
+
+
+def _source_file(entry: TreeEntry, size: int, selected: Selected) -> SourceFile:
+    fate = selected.fate
+    if fate == KEPT and is_vendored(entry.path):  # read only because everything was asked for
+        fate = "vendored"
+    return SourceFile(
+        path=entry.path,
+        blob=entry.blob,
+        size=size,
+        fate=fate,
+        language=selected.language,
+        encoding=selected.encoding,
+        role=role(entry.path, selected.language),
+    )
+
+
+def _remember(path: str, length: int) -> bool:
+    name = posixpath.basename(path)
+    small = length <= _MAX_REMEMBERED_BYTES
+    return small and (is_config_file(name) or ("/" not in path and bool(_REMEMBERED.match(name))) or _is_metadata(name))
+
+
+def _is_metadata(name: str) -> bool:
+    return name in ("package.json", "Cargo.toml", "pyproject.toml", "setup.cfg", "pom.xml", "composer.json")
+
+
+def _ordered(
+    files: list[SourceFile], texts: dict[str, str], parsed: dict[str, tuple[str, Syntax]], problems: dict[str, str]
+) -> Analysis:
+    tree = RepoTree([f.path for f in files if f.fate not in ("symlink", "submodule")], texts)
+    graph = build_graph(tree, parsed)
+    roles = {f.path: f.role for f in files if f.fate == KEPT or f.path in parsed}
+    graph = graph.among(roles)
+    ordered = order(roles, graph.edges)
+    quality = replace(ordered.quality, unresolved=len(graph.unresolved), fallbacks=len(problems))
+    return Analysis(tuple(files), texts, graph, replace(ordered, quality=quality), problems)

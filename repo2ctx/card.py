@@ -1,0 +1,75 @@
+"""The dataset card: a README.md whose front matter lets `datasets.load_dataset(OUT, "packed-32k")` find the shards."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from repo2ctx.repolist import SPLITS
+from repo2ctx.schema import Dataset
+from repo2ctx.selection import REASONS
+from repo2ctx.shards import write_text
+
+_SINGLE = ("files", "repositories", "edges")
+
+
+def write_card(out: Path, manifest: dict[str, Any]) -> None:
+    """Write OUT/README.md from the manifest and the table of repositories."""
+    front = yaml.safe_dump(_front_matter(manifest), sort_keys=False, allow_unicode=True)
+    repositories = list(Dataset(out, manifest).rows("repositories", ("id", "license", "languages", "target_source")))
+    write_text(out / "README.md", f"---\n{front}---\n\n{_body(manifest, repositories)}")
+
+
+def _front_matter(manifest: dict[str, Any]) -> dict[str, Any]:
+    configs: list[dict[str, Any]] = []
+    lengths = dict.fromkeys(table.split("/")[1] for table in manifest["tables"] if table.startswith("packed/"))
+    for length in lengths:
+        splits = [s for s in SPLITS if manifest["tables"].get(f"packed/{length}/{s}")]
+        files = [{"split": s, "path": f"packed/{length}/{s}/*.arrow"} for s in splits]
+        configs.append({"config_name": f"packed-{length}", "data_files": files})
+    for table in _SINGLE:
+        if manifest["tables"][table]:
+            configs.append({"config_name": table, "data_files": [{"split": "train", "path": f"{table}/*.arrow"}]})
+    if configs:
+        configs[-1 if not lengths else len(lengths) - 1]["default"] = True
+    return {"configs": configs, "tags": ["code", "long-context", "repository", "summarization"]}
+
+
+def _body(manifest: dict[str, Any], repositories: list[dict[str, Any]]) -> str:
+    summary = manifest["summary"]
+    lines = [
+        "# Repositories as long-context rows",
+        "",
+        f"Built by {manifest['tool']} (schema {manifest['schema_version']}, prompt {manifest['prompt_version']}) from "
+        f"{len(repositories)} repositories, with the tokenizer `{manifest['config']['tokens']['tokenizer']}`. Each "
+        "document is a repository: its files in dependency order, then a summary. Every repository is pinned to a "
+        "commit; the code stays under its own licence, named per row of `repositories`.",
+        "",
+        "| length | documents | tokens | files left out |",
+        "|---|---|---|---|",
+        *(
+            f"| {name} | {v['documents']:,} | {v['tokens']:,} | {v['left_out']:,} |"
+            for name, v in summary["packed"].items()
+        ),
+        "",
+        "A row of `packed-<length>` has `input_ids`; `segments`: {repository, start, target_start, target_end}, the "
+        "context from start to target_start, the target to target_end; and `spans`: {segment, path, start, end, "
+        "fidelity, text_sha256}, where each file stands. `files` has every file of every repository with its fate.",
+        "",
+        "| fate | files | meaning |",
+        "|---|---|---|",
+        *(f"| {fate} | {n:,} | {REASONS.get(fate, 'part of the context')} |" for fate, n in summary["fates"].items()),
+        "",
+        "| licence | repositories |",
+        "|---|---|",
+        *(f"| {name} | {n} |" for name, n in sorted(Counter(r["license"] for r in repositories).items())),
+        "",
+        "| target from | repositories |",
+        "|---|---|",
+        *(f"| {name} | {n} |" for name, n in summary["targets"].items()),
+        "",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,201 @@
+"""The `repo2ctx` command. Results go to stdout, progress and errors to stderr.
+
+Exit codes: 0 done; 1 the work failed, what is finished is kept; 2 wrong usage, list or configuration.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+import typer
+import yaml
+
+from repo2ctx import __version__
+from repo2ctx.errors import Repo2CtxError
+from repo2ctx.progress import printable
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__.splitlines()[0]
+)
+
+
+class GraphFormat(StrEnum):
+    tsv = "tsv"
+    json = "json"
+    dot = "dot"
+
+
+def _version(show: bool) -> None:
+    if show:
+        print(f"repo2ctx {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Turn whole repositories into long-context training rows, dependencies first."""
+
+
+@app.command()
+def build(
+    repos: Annotated[Path, typer.Option(help="The list: owner/name, URLs, paths, each with @ref, or JSON lines.")],
+    out: Annotated[Path, typer.Option(help="Where the dataset goes; run again to go on.")],
+    config: Annotated[Path | None, typer.Option(help="A YAML file with sections such as pack, targets, split.")] = None,
+    lengths: Annotated[str | None, typer.Option(help="Row lengths in tokens, such as 8k,32k,1m.")] = None,
+    tokenizer: Annotated[
+        str | None, typer.Option(help="tiktoken:NAME, a vocabulary file, or a Hugging Face name or directory.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one a processor.")] = None,
+    cache: Annotated[Path | None, typer.Option(help="Where fetched repositories are kept.")] = None,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no fetched repository.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Fetch nothing; use the cache.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the configuration and the list, and stop.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+) -> None:
+    """Build a dataset from a list of repositories."""
+    from repo2ctx.config import load_config
+    from repo2ctx.crawl import CrawlOptions, default_cache
+    from repo2ctx.engine import default_workers
+    from repo2ctx.pipeline import build as run_build
+    from repo2ctx.progress import ProgressReporter
+    from repo2ctx.repolist import read_list
+    from repo2ctx.tables import print_result
+
+    overrides: dict[str, dict[str, Any]] = {
+        "pack": {"lengths": lengths} if lengths else {},
+        "tokens": {"tokenizer": tokenizer} if tokenizer else {},
+    }
+    resolved = load_config(config, overrides)
+    specs, notices = read_list(repos)
+    if dry_run:
+        print(yaml.safe_dump(resolved.model_dump(mode="json"), sort_keys=False), end="")
+        print("repositories:", *(f"- {s.name}" + (f"@{s.ref}" if s.ref else "") for s in specs), sep="\n")
+        return
+    crawl = CrawlOptions(None if no_cache else cache or default_cache(), offline)
+    with ProgressReporter(quiet) as reporter:
+        for text in notices:
+            reporter.notice(text)
+        result = run_build(specs, resolved, out, crawl, workers or default_workers(), reporter)
+    print_result(result, as_json)
+    if result.failures:
+        raise typer.Exit(1)
+
+
+_PATH_HELP = "A folder in a git repository (its HEAD commit is read), or the --out of a build."
+
+
+@app.command()
+def graph(
+    path: Annotated[Path, typer.Argument(help=_PATH_HELP)],
+    identity: Annotated[str | None, typer.Argument(metavar="[ID]", help="Which repository of an OUT.")] = None,
+    form: Annotated[GraphFormat, typer.Option("--format", help="How to print the edges.")] = GraphFormat.tsv,
+    unresolved: Annotated[
+        bool, typer.Option("--unresolved", help="List what looked internal and did not resolve, instead.")
+    ] = False,
+) -> None:
+    """Print which file needs which: from, to, kind, hard or soft."""
+    from repo2ctx import inspection
+
+    found = inspection.graph_of(path, identity)
+    if unresolved:
+        for item in found.unresolved:
+            print(_field(item.source), item.line, _field(item.name), sep="\t")
+    elif form is GraphFormat.tsv:
+        for edge in found.edges:
+            print(_field(edge.source), _field(edge.target), edge.kind, edge.strength, sep="\t")
+    elif form is GraphFormat.json:
+        rows = [{"from": e.source, "to": e.target, "kind": e.kind, "strength": e.strength} for e in found.edges]
+        print(json.dumps(rows, ensure_ascii=False, indent=1))
+    else:
+        print("digraph {")
+        for edge in found.edges:
+            style = "solid" if edge.strength == "hard" else "dashed"
+            print(f'  {json.dumps(edge.source)} -> {json.dumps(edge.target)} [label="{edge.kind}", style={style}];')
+        print("}")
+
+
+@app.command()
+def order(
+    path: Annotated[Path, typer.Argument(help=_PATH_HELP)],
+    identity: Annotated[str | None, typer.Argument(metavar="[ID]", help="Which repository of an OUT.")] = None,
+    paths: Annotated[bool, typer.Option("--paths", help="Print one path a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """Print the files in the order in which a model reads them, with their rank and why."""
+    from repo2ctx import inspection
+
+    found = inspection.order_of(path, identity)
+    if paths:
+        for placed in found:
+            print(_field(placed.path))
+    elif as_json:
+        rows = [{"position": p.position, "path": p.path, "rank": p.rank, "why": p.why} for p in found]
+        print(json.dumps(rows, ensure_ascii=False, indent=1))
+    else:
+        for p in found:
+            print(f"{p.position + 1:>6}  {p.rank:.6f}  {_field(p.path)}  ({p.why})")
+
+
+@app.command()
+def inspect(
+    out: Annotated[Path, typer.Argument(help="The --out of a build.")],
+    identity: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="Which repository; by default the first.")
+    ] = None,
+    length: Annotated[str | None, typer.Option(help="Which length; by default the longest.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="Print the whole document, not its head and tail.")] = False,
+) -> None:
+    """Show one example as a person would read it."""
+    from repo2ctx import inspection
+
+    print(inspection.example(out, identity, length, full))
+
+
+def _field(text: str) -> str:
+    """A path as one field of a line: quoted as JSON if a character in it would break the line."""
+    return text if text.isprintable() else json.dumps(text)
+
+
+def _run(command: Callable[[], object]) -> int:
+    """Run the command; every error becomes a line that says what to do, and an exit code."""
+    try:
+        code = command()
+        return code if isinstance(code, int) else 0
+    except Repo2CtxError as error:
+        for text in str(error).splitlines():
+            print(f"repo2ctx: {printable(text)}", file=sys.stderr)
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        print("repo2ctx: interrupted; run the same command again to go on, what is finished is kept", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough; keep the interpreter from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def main() -> None:
+    """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    sys.exit(_run(lambda: app(standalone_mode=False)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""What a build may be told: one section per stage, each owned by the stage that reads it.
+
+Everything here changes the bytes that a build writes, and so is part of the configuration's hash; what does not
+(workers, cache, offline) is an argument of `pipeline.build`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from repo2ctx.errors import ConfigError
+
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20}
+MIN_LENGTH, MAX_LENGTH = 256, 1 << 24
+
+
+def parse_length(text: str | int) -> int:
+    """Tokens of a length: "32k" is 32,768, "1m" is 1,048,576, a plain number is itself. Raises ConfigError."""
+    match = re.fullmatch(r"(\d+)([km]?)", str(text).strip().lower())
+    value = int(match[1]) * _UNITS[match[2]] if match else 0
+    if not MIN_LENGTH <= value <= MAX_LENGTH:
+        raise ConfigError(f"length {str(text)!r}: expected a number such as 8k, 32k or 1m, from {MIN_LENGTH} to 16m")
+    return value
+
+
+def length_name(tokens: int) -> str:
+    """The short name of a length: 32768 is "32k"."""
+    for unit, size in (("m", 1 << 20), ("k", 1 << 10)):
+        if tokens % size == 0:
+            return f"{tokens // size}{unit}"
+    return str(tokens)
+
+
+def _lengths(value: object) -> object:
+    parts = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
+    try:
+        return tuple(sorted({parse_length(p) for p in parts if isinstance(p, str | int)}))
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SelectionConfig(_Section):
+    max_file_bytes: int = Field(1 << 20, gt=0, description="files larger than this are not read")
+
+
+class ParseConfig(_Section):
+    timeout_s: float = Field(20.0, gt=0, description="wall seconds a parser may spend on one file")
+    memory_bytes: int = Field(4 << 30, gt=1 << 28, description="address space of a parser")
+
+
+TargetSource = Literal["list", "metadata", "readme"]
+
+
+class TargetsConfig(_Section):
+    sources: tuple[TargetSource, ...] = Field(get_args(TargetSource), description="tried in this order")
+    min_words: int = Field(4, ge=1)
+    max_words: int = Field(400, ge=1)
+
+
+class SplitConfig(_Section):
+    validation: float = Field(0.05, ge=0, lt=1)
+    test: float = Field(0.05, ge=0, lt=1)
+    seed: str = ""
+
+    @model_validator(mode="after")
+    def _leaves_training(self) -> SplitConfig:
+        if self.validation + self.test >= 1:
+            raise ValueError("split.validation and split.test leave nothing to train on; lower them")
+        return self
+
+
+class TokensConfig(_Section):
+    tokenizer: str = Field(
+        "tiktoken:o200k_base", description="tiktoken:NAME, a vocabulary file, or a Hugging Face name"
+    )
+    pattern: str = Field("", description="for a vocabulary file: cl100k_base, o200k_base, or a regular expression")
+    eos: str = Field("", description="the token that ends a document, where the tokenizer does not say")
+    special_tokens: dict[str, int] = Field(default_factory=dict, description="for a vocabulary file: text -> id")
+
+
+class PackConfig(_Section):
+    lengths: Annotated[tuple[int, ...], BeforeValidator(_lengths)] = Field((32 << 10,), min_length=1)
+
+
+class ShardsConfig(_Section):
+    max_bytes: int = Field(512 << 20, gt=1 << 16, description="a shard is closed when it is larger than this")
+    batch_bytes: int = Field(4 << 20, gt=1 << 10, description="about how large a record batch is")
+
+
+class BuildConfig(_Section):
+    """The whole configuration of a build."""
+
+    selection: SelectionConfig = SelectionConfig()
+    parse: ParseConfig = ParseConfig()
+    targets: TargetsConfig = TargetsConfig()
+    split: SplitConfig = SplitConfig()
+    tokens: TokensConfig = TokensConfig()
+    pack: PackConfig = PackConfig()
+    shards: ShardsConfig = ShardsConfig()
+
+    def digest(self) -> str:
+        """SHA-256 of the resolved configuration."""
+        return hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
+
+
+def load_config(path: Path | None, overrides: dict[str, dict[str, Any]]) -> BuildConfig:
+    """The configuration of a YAML file (or the defaults), with a command line's overrides, section by section.
+
+    Raises ConfigError for a file that cannot be read, an unknown key (naming the nearest), or a bad value.
+    """
+    where = str(path) if path else "options"
+    values: Any = {}
+    if path:
+        try:
+            values = yaml.safe_load(path.read_text("utf-8")) or {}
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be read ({error.strerror}); check --config") from error
+        except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+            raise ConfigError(f"{path}: not YAML ({' '.join(str(error).split())})") from error
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: expected sections such as `pack:` with keys below them, not {values!r}")
+    for section, options in overrides.items():
+        if options:
+            below = values.get(section) or {}
+            values[section] = {**below, **options} if isinstance(below, dict) else below
+    try:
+        return BuildConfig.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError("\n".join(f"{where}: {_explain(e)}" for e in error.errors())) from error
+
+
+def _explain(error: Any) -> str:
+    location = [str(part) for part in error["loc"]]
+    if error["type"] != "extra_forbidden":
+        message = error["msg"].removeprefix("Value error, ")
+        return f"{'.'.join(location) or 'configuration'}: {message}"
+    model: type[BaseModel] = BuildConfig
+    for part in location[:-1]:
+        annotation = model.model_fields[part].annotation
+        assert isinstance(annotation, type)
+        model = annotation
+    near = difflib.get_close_matches(location[-1], model.model_fields, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(model.model_fields)}"
+    return f"unknown key {'.'.join(location)!r}; {hint}"

@@ -1,0 +1,41 @@
+"""The errors a user may see. Each says what was wrong, where, and what to do about it.
+
+`exit_code` is what the command line ends with: 2 for wrong usage or configuration (nothing was started),
+1 for work that failed (what was finished is kept).
+"""
+
+
+class Repo2CtxError(Exception):
+    """Base of every error raised on purpose; its text is one line fit to show a user."""
+
+    exit_code = 1
+
+
+class UsageError(Repo2CtxError):
+    """The command, list or configuration is wrong; nothing was started."""
+
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """A configuration file or option holds an unknown key or a value that cannot be used."""
+
+
+class ListError(UsageError):
+    """A line of the repository list cannot be read."""
+
+
+class CrawlError(Repo2CtxError):
+    """A repository, or the ref asked of it, cannot be had."""
+
+
+class SnapshotError(Repo2CtxError):
+    """A repository's objects cannot be read."""
+
+
+class TokenizerError(UsageError):
+    """A tokenizer cannot be loaded or cannot be used safely."""
+
+
+class OutputError(Repo2CtxError):
+    """The output directory holds something else, or cannot be written or read."""

@@ -1,0 +1,197 @@
+"""Looks at a repository or at a finished build: its graph, its order, and one example as a person would read it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from repo2ctx.analysis import Analysis, analyse
+from repo2ctx.config import BuildConfig, TokensConfig, length_name, parse_length
+from repo2ctx.crawl import CrawlOptions, find_repository, open_snapshot
+from repo2ctx.errors import OutputError, UsageError
+from repo2ctx.graph import Graph
+from repo2ctx.parsing import Parser
+from repo2ctx.progress import printable
+from repo2ctx.records import KEPT, Edge, RepoSpec
+from repo2ctx.repolist import SPLITS
+from repo2ctx.safegit import isolate_environment
+from repo2ctx.schema import MANIFEST, Dataset
+from repo2ctx.tokens import load_tokenizer
+
+_SHOWN_FILES = 12  # at the head and the tail of a list
+_SHOWN_CHARACTERS = 1500
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A file's place and rank, with the reason in words."""
+
+    position: int
+    path: str
+    rank: float
+    why: str
+
+
+def graph_of(path: Path, identity: str | None) -> Graph:
+    """The edges of a repository's HEAD, vendored and generated files included, or of a repository in a build."""
+    if not (path / MANIFEST).exists():
+        return _analyse(path, everything=True).graph
+    dataset = Dataset(path)
+    repository = find(dataset, identity)
+    return Graph(tuple(_edges(dataset, repository["id"])), ())
+
+
+def order_of(path: Path, identity: str | None) -> list[Explained]:
+    """The kept files in order."""
+    if not (path / MANIFEST).exists():
+        analysis = _analyse(path, everything=False)
+        roles = {f.path: f.role for f in analysis.files}
+        rows = [(p.path, p.component, p.rank, roles[p.path]) for p in analysis.ordered.placed]
+        return _explain(rows, analysis.graph.edges)
+    dataset = Dataset(path)
+    repository = find(dataset, identity)
+    files = sorted(_kept(dataset, repository["id"]), key=lambda f: f["position"])
+    return _explain(
+        [(f["path"], f["component"], f["rank"], f["role"]) for f in files], tuple(_edges(dataset, repository["id"]))
+    )
+
+
+def _analyse(path: Path, everything: bool) -> Analysis:
+    isolate_environment()
+    root, folder = find_repository(path)
+    config = BuildConfig()
+    spec = RepoSpec(source=str(path), url=str(root), name=root.name)
+    with (
+        open_snapshot(spec, CrawlOptions(cache=None)) as snapshot,
+        Parser(config.parse.timeout_s, config.parse.memory_bytes) as parser,
+    ):
+        return analyse(snapshot, config, parser, folder=folder, everything=everything)
+
+
+def _explain(rows: list[tuple[str, int, float, str]], edges: tuple[Edge, ...]) -> list[Explained]:
+    needed = Counter(target for _, target in {(e.source, e.target) for e in edges})
+    needing = Counter(source for source, _ in {(e.source, e.target) for e in edges})
+    sizes = Counter(component for _, component, _, _ in rows)
+    found = []
+    for position, (path, component, rank, role) in enumerate(rows):
+        why = [role]
+        if needed[path]:
+            why.append(f"needed by {needed[path]}")
+        if needing[path]:
+            why.append(f"needs {needing[path]}")
+        if sizes[component] > 1:
+            why.append(f"in a cycle of {sizes[component]}")
+        found.append(Explained(position, path, rank, ", ".join(why)))
+    return found
+
+
+def _edges(dataset: Dataset, repository: str) -> Iterator[Edge]:
+    for batch in dataset.of_repository("edges", repository):
+        for row in batch.to_pylist():
+            yield Edge(row["from"], row["to"], row["kind"], row["strength"])
+
+
+def _kept(dataset: Dataset, repository: str) -> Iterator[dict[str, Any]]:
+    columns = ("path", "fate", "position", "component", "rank", "role", "size")
+    for batch in dataset.of_repository("files", repository, columns):
+        yield from (row for row in batch.to_pylist() if row["fate"] == KEPT)
+
+
+def find(dataset: Dataset, identity: str | None) -> dict[str, Any]:
+    """The repository whose id or name is, or uniquely holds, `identity`; the first if None."""
+    rows = dataset.repositories()
+    if not rows:
+        raise OutputError(f"{dataset.out}: holds no repository")
+    if identity is None:
+        return next((r for r in rows if r["target"] is not None), rows[0])
+    exact = [r for r in rows if identity in (r["id"], r["name"])]
+    close = exact or [r for r in rows if identity in r["id"]]
+    if len(close) != 1:
+        names = ", ".join(r["id"] for r in (close or rows)[:5])
+        raise UsageError(f"{identity!r} names {len(close) or 'no'} repositories of {dataset.out}; it has {names}")
+    return close[0]
+
+
+def example(out: Path, identity: str | None, length: str | None, full: bool) -> str:
+    """One repository's document, its target, and what was left out, as text."""
+    dataset = Dataset(out)
+    repository = find(dataset, identity)
+    lines = list(_describe(repository))
+    names = sorted({t.split("/")[1] for t in dataset.tables() if t.startswith("packed/")}, key=parse_length)
+    if not names:
+        return "\n".join([*lines, "", "no packed rows"])
+    name = names[-1] if length is None else length_name(parse_length(length))
+    if name not in names:
+        raise UsageError(f"{out} has no rows of length {name}; it has {', '.join(names)}")
+    place = _locate(dataset, name, repository["id"])
+    if place is None:
+        return "\n".join([*lines, "", f"no row of length {name}: no target, or nothing fitted"])
+    table, index, number = place
+    row = dataset.packed_row(table, index)
+    segment = row["segments"][number]
+    spans = [s for s in row["spans"] if s["segment"] == number]
+    lines += ["", f"{table}, row {index}, segment {number + 1} of {len(row['segments'])}"]
+    lines += _listing(dataset, repository["id"], segment, spans)
+    tokenizer = load_tokenizer(TokensConfig.model_validate(dataset.manifest["config"]["tokens"]))
+    context = tokenizer.decode(row["input_ids"][segment["start"] : segment["target_start"]])
+    target = tokenizer.decode(row["input_ids"][segment["target_start"] : segment["target_end"]])
+    if not full and len(context) > 2 * _SHOWN_CHARACTERS:
+        middle = f"\n\n[… {len(context) - 2 * _SHOWN_CHARACTERS:,} characters …]\n\n"
+        context = context[:_SHOWN_CHARACTERS] + middle + context[-_SHOWN_CHARACTERS:]
+    return "\n".join([*lines, "", "--- context ---", _safe(context), "--- target ---", _safe(target)])
+
+
+def _describe(repository: dict[str, Any]) -> Iterator[str]:
+    total = sum(share["bytes"] for share in repository["languages"]) or 1
+    shares = ", ".join(f"{s['language'] or 'other'} {s['bytes'] / total:.0%}" for s in repository["languages"][:5])
+    order = repository["order"]
+    yield f"repository  {repository['id']}"
+    yield f"split       {repository['split']}"
+    yield f"licence     {repository['license']}"
+    yield f"languages   {shares}"
+    yield f"files       {repository['kept_files']:,} kept of {repository['files']:,}, {repository['kept_bytes']:,} bytes"
+    yield (
+        f"order       {order['edges']:,} edges ({order['hard_edges']:,} hard), {order['satisfied']:.1%} with the needed file "
+        f"first; {order['cycles']:,} cycles, the largest of {order['largest_cycle']:,}; {order['unresolved']:,} unresolved; "
+        f"{order['fallbacks']:,} parser fallbacks"
+    )
+    yield f"target      {repository['target_style'] or '-'}, from {repository['target_source'] or 'nowhere'}"
+
+
+def _locate(dataset: Dataset, length: str, repository: str) -> tuple[str, int, int] | None:
+    """(table, row, segment) of a repository's document."""
+    for split in SPLITS:
+        table = f"packed/{length}/{split}"
+        row = 0
+        for batch in dataset.batches(table, ("segments",)):
+            for segments in batch.column(0).to_pylist():
+                for number, segment in enumerate(segments):
+                    if segment["repository"] == repository:
+                        return table, row, number
+                row += 1
+    return None
+
+
+def _listing(dataset: Dataset, repository: str, segment: dict[str, int], spans: list[dict[str, Any]]) -> Iterator[str]:
+    """The files of the row in order, and the highest-ranked that had no room."""
+    taken = {s["path"] for s in spans}
+    kept = sorted(_kept(dataset, repository), key=lambda f: (-f["rank"], f["position"]))
+    left_out = [f for f in kept if f["path"] not in taken]
+    target = segment["target_end"] - segment["target_start"]
+    yield f"{segment['target_end'] - segment['start']:,} tokens, {target:,} of them the target; {len(spans):,} files:"
+    entries = [f"  {s['end'] - s['start']:>9,}  {printable(s['path'])}" for s in spans]
+    if len(entries) > 2 * _SHOWN_FILES:
+        middle = [f"             … {len(entries) - 2 * _SHOWN_FILES:,} more …"]
+        entries = entries[:_SHOWN_FILES] + middle + entries[-_SHOWN_FILES:]
+    yield from entries
+    if left_out:
+        yield f"left out {len(left_out):,} files, highest rank first:"
+        yield from (f"  {f['size']:>9,} bytes  {printable(f['path'])}" for f in left_out[:_SHOWN_FILES])
+
+
+def _safe(text: str) -> str:
+    """File content with its line structure, unable to steer a terminal."""
+    return "\n".join(printable(line.replace("\t", "    ")) for line in text.replace("\r\n", "\n").split("\n"))

@@ -1,0 +1,160 @@
+"""What an import looks like in each language, and which file of the repository it means.
+
+A language is one module here. It defines
+
+    GRAMMARS      {linguist name: function that returns the tree-sitter grammar}
+    CONFIG_FILES  base-name patterns of the small files that its rules read (`go.mod`, `tsconfig*.json`)
+    scan(root: Node, path: str) -> Syntax
+                  pure syntax, one file at a time: what it imports, declares and uses. Runs where it can be
+                  killed, so it must not need anything but the tree. Walk with `walk`, never by recursion.
+    resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unresolved]
+                  all files of the language at once, so that it can index them first. An import that is
+                  surely external yields nothing; one that looks internal and leads nowhere is Unresolved.
+
+and is named in `MODULES`. Nothing else has to change.
+"""
+
+from __future__ import annotations
+
+import importlib
+import posixpath
+from collections.abc import Callable, Collection, Iterator, Mapping
+from fnmatch import fnmatchcase
+from functools import cache, cached_property
+from typing import Protocol, cast
+
+from tree_sitter import Node
+
+from repo2ctx.records import Edge, Syntax, Unresolved
+
+MODULES = ("python", "javascript", "go", "java", "c", "rust")
+"""The modules of this package that are languages, in the order in which they resolve."""
+
+
+class Language(Protocol):
+    """The shape of a language module."""
+
+    __name__: str
+    GRAMMARS: Mapping[str, Callable[[], object]]
+    CONFIG_FILES: Collection[str]
+
+    def scan(self, root: Node, path: str) -> Syntax: ...
+
+    def resolve(self, tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unresolved]: ...
+
+
+@cache
+def languages() -> dict[str, Language]:
+    """Linguist name -> the module that handles it."""
+    found: dict[str, Language] = {}
+    for name in MODULES:
+        module = cast(Language, importlib.import_module(f"repo2ctx.languages.{name}"))
+        found.update(dict.fromkeys(module.GRAMMARS, module))
+    return found
+
+
+@cache
+def _config_patterns() -> tuple[str, ...]:
+    return tuple(sorted({pattern for module in languages().values() for pattern in module.CONFIG_FILES}))
+
+
+@cache
+def is_config_file(name: str) -> bool:
+    """Whether some language's rules read the file with this base name."""
+    return any(fnmatchcase(name, pattern) for pattern in _config_patterns())
+
+
+class RepoTree:
+    """The names of a repository's files, and the text of the few that import rules read.
+
+    `paths` are repo-relative with "/"; the repository root is "". Directories exist if a file lies in them.
+    """
+
+    def __init__(self, paths: Collection[str], config_texts: Mapping[str, str] | None = None):
+        self.paths = frozenset(paths)
+        self._texts = dict(config_texts or {})
+
+    def text(self, path: str) -> str | None:
+        """The text of a configuration file; None if there is none, or it is not text."""
+        return self._texts.get(path)
+
+    def configs(self, pattern: str) -> list[str]:
+        """Paths of the readable configuration files whose base name matches, shortest path first."""
+        found = [p for p in self._texts if fnmatchcase(posixpath.basename(p), pattern)]
+        return sorted(found, key=lambda p: (p.count("/"), p))
+
+    @cached_property
+    def directories(self) -> frozenset[str]:
+        """Every directory that holds a file, directly or below; "" among them."""
+        seen: set[str] = {""}
+        for path in self.paths:
+            folder = posixpath.dirname(path)
+            while folder not in seen:
+                seen.add(folder)
+                folder = posixpath.dirname(folder)
+        return frozenset(seen)
+
+    @cached_property
+    def by_name(self) -> Mapping[str, tuple[str, ...]]:
+        """Base name -> the paths that have it, sorted."""
+        found: dict[str, list[str]] = {}
+        for path in sorted(self.paths):
+            found.setdefault(posixpath.basename(path), []).append(path)
+        return {name: tuple(paths) for name, paths in found.items()}
+
+    @cached_property
+    def by_directory(self) -> Mapping[str, tuple[str, ...]]:
+        """Directory -> the paths directly in it, sorted."""
+        found: dict[str, list[str]] = {}
+        for path in sorted(self.paths):
+            found.setdefault(posixpath.dirname(path), []).append(path)
+        return {folder: tuple(paths) for folder, paths in found.items()}
+
+    def first(self, candidates: Collection[str] | Iterator[str]) -> str | None:
+        """The first candidate that is a file of the repository."""
+        return next((c for c in candidates if c in self.paths), None)
+
+
+def join(folder: str, relative: str) -> str | None:
+    """`relative` seen from `folder`, normalised and repo-relative; None if it leaves the repository."""
+    if relative.startswith("/"):
+        return None
+    path = posixpath.normpath(posixpath.join(folder, relative))
+    if path == ".":
+        return ""
+    return None if path == ".." or path.startswith("../") else path
+
+
+def walk(root: Node, want: Collection[str], descend: Collection[str] | None = None) -> Iterator[Node]:
+    """Nodes whose type is in `want`, in source order, entering only nodes whose type is in `descend`
+    (the root and syntax errors always; every node if None). A wanted node is entered only if its type
+    is in `descend` too. Iterative, so deep trees are safe; cost is in proportion to the nodes looked at.
+    """
+    cursor = root.walk()
+    if not cursor.goto_first_child():
+        return
+    while True:
+        node = cursor.node
+        assert node is not None
+        kind = node.type
+        if kind in want:
+            yield node
+        if (descend is None or kind in descend or kind == "ERROR") and cursor.goto_first_child():
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return
+            if cursor.node == root:
+                return
+
+
+def text(node: Node | None) -> str:
+    """The source text of a node; undecodable bytes become U+FFFD, a missing node the empty string."""
+    if node is None or node.text is None:
+        return ""
+    return node.text.decode("utf-8", "replace")
+
+
+def line(node: Node) -> int:
+    """The line a node starts on, counted from 1."""
+    return node.start_point[0] + 1

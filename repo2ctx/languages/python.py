@@ -1,0 +1,231 @@
+"""Python: `import` and `from … import`, resolved from source roots as the interpreter would.
+
+Roots, nearest first: the folder above the file's own top-level package; the file's own folder, when it is
+no package (a script's `sys.path[0]`); the repository root; roots named by pyproject.toml or setup.cfg and
+the usual `src` and `lib`; and, for packages with an `__init__.py` only, the folder above any top-level package.
+A name of the standard library is never taken for a file of the repository, unless the repository's own root
+package has it. Soft: imports inside functions and under TYPE_CHECKING.
+"""
+
+from __future__ import annotations
+
+import configparser
+import posixpath
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import stdlibs.py3
+import tree_sitter_python
+from tree_sitter import Node
+
+from repo2ctx.languages import RepoTree, join, line, text, walk
+from repo2ctx.records import Edge, Import, Strength, Syntax, Unresolved
+
+GRAMMARS = {"Python": tree_sitter_python.language}
+CONFIG_FILES = ("pyproject.toml", "setup.cfg")
+
+_USUAL_ROOTS = ("src", "lib", "python")
+_IMPORTS = frozenset({"import_statement", "import_from_statement"})
+_BODIES = frozenset(
+    """
+    module block function_definition class_definition decorated_definition if_statement elif_clause else_clause
+    try_statement except_clause except_group_clause finally_clause with_statement for_statement while_statement
+    match_statement case_clause
+""".split()
+)
+
+
+def scan(root: Node, path: str) -> Syntax:
+    """Imports anywhere in the file, without entering expressions."""
+    imports: list[Import] = []
+    for node in walk(root, _IMPORTS, _BODIES):
+        strength = _strength(node)
+        if node.type == "import_statement":
+            for name in node.children_by_field_name("name"):
+                dotted = name.child_by_field_name("name") if name.type == "aliased_import" else name
+                imports.append(Import(_dotted(dotted), line(node), "import", strength))
+        else:
+            module = node.child_by_field_name("module_name")
+            members = [
+                _dotted(n.child_by_field_name("name") if n.type == "aliased_import" else n)
+                for n in node.children_by_field_name("name")
+            ]
+            if any(child.type == "wildcard_import" for child in node.children):
+                members.append("*")
+            imports.append(Import(_dotted(module), line(node), "import", strength, tuple(members)))
+    return Syntax(imports=tuple(imports))
+
+
+def _dotted(node: Node | None) -> str:
+    return "".join(text(node).split())
+
+
+def _strength(node: Node) -> Strength:
+    """Soft if the statement does not run when the module loads."""
+    child, parent = node, node.parent
+    while parent is not None:
+        if parent.type == "function_definition":
+            return "soft"
+        if parent.type == "if_statement" and "TYPE_CHECKING" in text(parent.child_by_field_name("condition")):
+            consequence = parent.child_by_field_name("consequence")
+            if consequence is not None and consequence.id == child.id:
+                return "soft"
+        child, parent = parent, parent.parent
+    return "hard"
+
+
+def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unresolved]:
+    finder = _Finder(tree)
+    for path in sorted(syntax):
+        for imported in syntax[path].imports:
+            targets = _targets(finder, path, imported)
+            if targets is None:
+                yield Unresolved(path, imported.name, imported.line)
+                continue
+            for target in targets:
+                if target != path:
+                    yield Edge(path, target, imported.kind, imported.strength)
+
+
+def _targets(finder: _Finder, path: str, imported: Import) -> list[str] | None:
+    """The files that one import needs; [] if it is external, None if it should be here and is not."""
+    dots = len(imported.name) - len(imported.name.lstrip("."))
+    if dots:
+        base = posixpath.dirname(path)
+        for _ in range(dots - 1):
+            if not base:
+                return None
+            base = posixpath.dirname(base)
+        parts = [p for p in imported.name[dots:].split(".") if p]
+        return finder.members(base, parts, imported.names)
+    parts = imported.name.split(".")
+    root = finder.root_of(path, parts[0])
+    return [] if root is None else finder.members(root, parts, imported.names)
+
+
+@cache
+def _standard_names() -> frozenset[str]:
+    """Top-level names of the standard library of every Python 3, so that the answer does not depend on ours."""
+    return frozenset(stdlibs.py3.module_names)
+
+
+class _Finder:
+    """Looks dotted names up in the roots of one repository."""
+
+    def __init__(self, tree: RepoTree):
+        self.tree = tree
+        self.named_roots = self._named_roots()
+        self.package_roots = self._package_roots()
+
+    def _named_roots(self) -> list[str]:
+        roots = [""]
+        for config in (*self.tree.configs("pyproject.toml"), *self.tree.configs("setup.cfg")):
+            folder = posixpath.dirname(config)
+            source = self.tree.text(config) or ""
+            named = _pyproject_roots(source) if config.endswith(".toml") else _setup_cfg_roots(source)
+            roots += [r for r in (join(folder, name) for name in (*named, ".", *_USUAL_ROOTS)) if r is not None]
+        roots += _USUAL_ROOTS
+        return [r for r in dict.fromkeys(roots) if r in self.tree.directories]
+
+    def _package_roots(self) -> dict[str, list[str]]:
+        """Top-level package name -> the folders that hold a package of that name."""
+        found: dict[str, list[str]] = {}
+        for init in self.tree.by_name.get("__init__.py", ()):
+            package = posixpath.dirname(init)
+            if package and not self.is_package(posixpath.dirname(package)):
+                found.setdefault(posixpath.basename(package), []).append(posixpath.dirname(package))
+        return {name: sorted(roots, key=lambda r: (r.count("/"), r)) for name, roots in found.items()}
+
+    def is_package(self, folder: str) -> bool:
+        return bool(folder) and (
+            f"{folder}/__init__.py" in self.tree.paths or f"{folder}/__init__.pyi" in self.tree.paths
+        )
+
+    def own_root(self, path: str) -> str:
+        folder = posixpath.dirname(path)
+        while self.is_package(folder):
+            folder = posixpath.dirname(folder)
+        return folder
+
+    def root_of(self, path: str, top: str) -> str | None:
+        """The root in which the top-level name `top` is found for the file at `path`."""
+        own = self.own_root(path)
+        if top in _standard_names():
+            # Only a repository that is the home of that module may mean its own.
+            return own if top == path[len(own) :].lstrip("/").split("/")[0] else None
+        for root in dict.fromkeys((own, *self.named_roots)):
+            if self.module(root, [top]) or self.is_namespace(posixpath.join(root, top), own=root == own):
+                return root
+        roots = self.package_roots.get(top)
+        return roots[0] if roots else None
+
+    def is_namespace(self, folder: str, own: bool) -> bool:
+        """Whether a folder without `__init__.py` may be a package: one that holds Python, or any beside the file."""
+        python = any(p.endswith((".py", ".pyi")) for p in self.tree.by_directory.get(folder, ()))
+        return python or (own and folder in self.tree.directories)
+
+    def module(self, root: str, parts: list[str]) -> str | None:
+        base = posixpath.join(root, *parts)
+        inits = (f"{base}/__init__.py", f"{base}/__init__.pyi") if base else ("__init__.py", "__init__.pyi")
+        return self.tree.first((*inits, f"{base}.py", f"{base}.pyi") if parts else inits)
+
+    def members(self, root: str, parts: list[str], names: tuple[str, ...]) -> list[str] | None:
+        """Files for `from root.parts import names`, or `import root.parts` without names."""
+        module = self.module(root, parts)
+        if not names:
+            return [module] if module else self._shorter(root, parts)
+        found: list[str] = []
+        missing = False
+        for name in names:
+            submodule = None if name == "*" else self.module(root, [*parts, name])
+            target = submodule or module
+            missing |= target is None
+            if target:
+                found.append(target)
+        return None if missing and not found else list(dict.fromkeys(found))
+
+    def _shorter(self, root: str, parts: list[str]) -> list[str] | None:
+        """`import a.b.c` where a.b is a plain folder (a namespace): nothing to need; otherwise unresolved."""
+        return [] if posixpath.join(root, *parts) in self.tree.directories else None
+
+
+def _pyproject_roots(source: str) -> list[str]:
+    try:
+        tool: Any = tomllib.loads(source).get("tool", {})
+    except tomllib.TOMLDecodeError:
+        return []
+    found: list[object] = []
+    setuptools = _table(tool, "setuptools")
+    found += _values(_table(setuptools, "package-dir"))
+    where = _table(setuptools, "packages", "find").get("where", [])
+    found += where if isinstance(where, list) else [where]
+    packages = _table(tool, "poetry").get("packages", [])
+    found += [p.get("from") for p in packages if isinstance(p, dict)] if isinstance(packages, list) else []
+    found += _values(_table(tool, "pdm", "build").get("package-dir", ""))
+    hatch = _table(tool, "hatch", "build", "targets", "wheel").get("packages", [])
+    found += [posixpath.dirname(p) for p in hatch if isinstance(p, str)] if isinstance(hatch, list) else []
+    return [f for f in found if isinstance(f, str) and f]
+
+
+def _table(value: Any, *keys: str) -> dict[str, Any]:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _values(value: object) -> list[object]:
+    return list(value.values()) if isinstance(value, dict) else [value]
+
+
+def _setup_cfg_roots(source: str) -> list[str]:
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read_string(source)
+    except configparser.Error:
+        return []
+    found = [parser.get("options.packages.find", "where", fallback="")]
+    for entry in parser.get("options", "package_dir", fallback="").splitlines():
+        found.append(entry.partition("=")[2])
+    return [f.strip() for f in found if f.strip()]

@@ -1,0 +1,253 @@
+"""Rust: `mod`, `use` and paths in code, resolved through the module trees of the repository's crates.
+
+`mod x;` needs the child's file. A path that starts at `crate`, `self`, `super`, a name in scope or a crate of the
+repository (as Cargo.toml names it) needs the file that declares what it ends in, found through re-exports where
+they can be followed, and otherwise the file of the last module that is known. `include!` and its kin need their file.
+Soft: whatever a file needs of the files above it in its module tree, since `mod` already leads from there to here.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from itertools import accumulate
+
+import tree_sitter_rust
+from tree_sitter import Node
+
+from repo2ctx.languages import RepoTree, join, text, walk
+from repo2ctx.languages.rust_crates import LOST, Crates
+from repo2ctx.records import Edge, Import, Strength, Syntax, Unresolved
+
+GRAMMARS = {"Rust": tree_sitter_rust.language}
+CONFIG_FILES = ("Cargo.toml",)
+
+# Each begins with a literal, which `re` finds fast; what may not come before it is asked for behind it.
+_MOD = re.compile(rb"mod(?<!\wmod)\s+(?:r#)?(\w+)\s*([;{])")
+_USE = re.compile(rb"use(?<!\wuse)\s((?:[\w:,{}*\s#]++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/){0,20000}+);")
+_EXTERN = re.compile(rb"extern\s+crate\s+(?:r#)?(\w+)(?:\s+as\s+(\w+))?\s*;")
+_INCLUDE = re.compile(
+    rb"include(?:_str|_bytes)?!\s*[(\[{]\s*"
+    rb'(?:(concat!\s*\(\s*env!\s*\(\s*"CARGO_MANIFEST_DIR"\s*\)\s*,\s*"/?)|")([^"\n]+)"'
+)
+_TAIL = re.compile(rb"::(?:r#)?\w++(?:::(?:r#)?\w++)*+")
+_NAMES = bytes(byte if byte > 127 or chr(byte).isalnum() or byte == ord("_") else ord(" ") for byte in range(256))
+_OUTSIDE = frozenset({b"std", b"core", b"alloc"})
+_TOKEN = re.compile(r"\w+|::|[{},*]")
+_COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_ATTRIBUTES = re.compile(rb'(?:\s|#\[(?:[^\]"]|"[^"]*")*+\]|//[^\n]*\n|pub(?:\s*\([^)]*\))?)*+\Z')
+_PATH_ATTRIBUTE = re.compile(rb'\bpath\s*=\s*"([^"\n]*)"')
+_GENERATED_ITEM = re.compile(
+    r"\bpub(?:\s*\([^)]*\))?\s+(?:unsafe\s+|async\s+|const\s+)*(?:fn|struct|enum|union|trait|type|const|static)\s+(\w+)"
+)
+_ITEMS = frozenset(
+    f"{kind}_item" for kind in ("function", "struct", "enum", "union", "trait", "type", "const", "static")
+) | {"macro_definition", "macro_invocation", "function_signature_item"}
+_BODIES = frozenset({"mod_item", "declaration_list", "foreign_mod_item", "expression_statement"})
+_DEEPEST = 64  # levels of a use tree
+
+
+def scan(root: Node, path: str) -> Syntax:
+    """Modules, uses, paths and items. The text is searched, so that what macros wrap is found too; the tree says
+    what is code, and where inline modules end."""
+    source = _Source(root)
+    imports = [*source.modules(), *source.uses(), *source.extern_crates(), *source.includes(), *source.paths()]
+    defines: dict[str, None] = {}
+    for node in walk(root, _ITEMS, _BODIES):
+        inline = source.inline_at(node.start_byte - root.start_byte)
+        if node.type == "macro_invocation":
+            names = _GENERATED_ITEM.findall(text(node))
+        else:
+            names = [text(node.child_by_field_name("name")).removeprefix("r#")]
+        mark = "!" if node.type == "macro_definition" else ""
+        defines.update(dict.fromkeys(f"{inline}::{name}{mark}" for name in names if name))
+    return Syntax(imports=tuple(imports), defines=tuple(defines), tags=tuple(source.inline_modules))
+
+
+class _Source:
+    """The text of a file, and what can be found in it."""
+
+    def __init__(self, root: Node):
+        self.root = root
+        self.text = root.text or b""
+        self.line_starts = [0, *accumulate(map(len, self.text.splitlines(keepends=True)))]
+        self.use_spans: list[tuple[int, int]] = []
+        self.mods = [m for m in _MOD.finditer(self.text) if self.is_code(m.start())]
+        self.inline_modules: dict[str, None] = {}
+        self._set_inline()
+
+    def is_code(self, offset: int) -> bool:
+        node = self.at(offset)
+        return node is None or not ("comment" in node.type or "string" in node.type)
+
+    def at(self, offset: int) -> Node | None:
+        return self.root.descendant_for_byte_range(self.root.start_byte + offset, self.root.start_byte + offset + 1)
+
+    def line(self, offset: int) -> int:
+        return self.root.start_point[0] + bisect_right(self.line_starts, offset)
+
+    def _set_inline(self) -> None:
+        """Note where inline modules begin and end, and the path of the one that each stretch of text is in."""
+        self._starts, self._inline = [0], [""]
+        open_: list[tuple[int, str]] = []
+        for match in self.mods:
+            if match[2] == b"{":
+                brace = self.at(match.end() - 1)
+                body = brace.parent if brace is not None else None
+                if body is not None:
+                    self._close(open_, match.start())
+                    open_.append((body.end_byte - self.root.start_byte, _join(self._inline[-1], _decode(match[1]))))
+                    self.inline_modules[open_[-1][1]] = None
+                    self._mark(match.end(), open_[-1][1])
+        self._close(open_, len(self.text) + 1)
+
+    def _close(self, open_: list[tuple[int, str]], offset: int) -> None:
+        while open_ and open_[-1][0] <= offset:
+            end, _ = open_.pop()
+            self._mark(end, open_[-1][1] if open_ else "")
+
+    def _mark(self, offset: int, inline: str) -> None:
+        self._starts.append(offset)
+        self._inline.append(inline)
+
+    def inline_at(self, offset: int) -> str:
+        return self._inline[bisect_right(self._starts, offset) - 1]
+
+    def modules(self) -> Iterator[Import]:
+        for match in self.mods:
+            if match[2] == b";":
+                before = self.text[max(0, match.start() - 400) : match.start()]
+                paths = self._path_attributes(before) if b"path" in before else ()
+                name = _join(self.inline_at(match.start()), _decode(match[1]))
+                yield Import(name, self.line(match.start()), "mod", names=paths)
+
+    def _path_attributes(self, before: bytes) -> tuple[str, ...]:
+        starts = [0, *(m.end() for m in re.finditer(rb"[;{}\n]", before))]
+        attributes = next((m[0] for m in (_ATTRIBUTES.match(before, start) for start in starts) if m), b"")
+        return tuple(_decode(value) for value in _PATH_ATTRIBUTE.findall(attributes))
+
+    def uses(self) -> Iterator[Import]:
+        for match in _USE.finditer(self.text):
+            if self.is_code(match.start()):
+                self.use_spans.append(match.span())
+                inline, line = self.inline_at(match.start()), self.line(match.start())
+                for path, binding in _use_tree(_decode(_COMMENT.sub(b" ", match[1]))):
+                    yield Import(path, line, "use", names=(inline, binding))
+
+    def extern_crates(self) -> Iterator[Import]:
+        for match in _EXTERN.finditer(self.text):
+            if match[1] != b"self" and self.is_code(match.start()):
+                name, alias = _decode(match[1]), _decode(match[2] or match[1])
+                yield Import(f"::{name}", self.line(match.start()), "use", names=(self.inline_at(match.start()), alias))
+
+    def includes(self) -> Iterator[Import]:
+        for match in _INCLUDE.finditer(self.text):
+            if self.is_code(match.start()):
+                start = ("manifest",) if match[1] else ()
+                yield Import(_decode(match[2]), self.line(match.start()), "include", names=start)
+
+    def paths(self) -> Iterator[Import]:
+        """Paths in code, each once for each inline module; those of `use` are found by `uses`, which comes first."""
+        seen: set[tuple[str, bytes]] = set()
+        spans = iter([*self.use_spans, (len(self.text) + 1, 0)])
+        start, end = next(spans)
+        names = self.text.translate(_NAMES)  # a path's first name is what stands between a space and its first "::"
+        for match in _TAIL.finditer(self.text):
+            at = names.rfind(b" ", 0, match.start()) + 1
+            while start < end <= at:
+                start, end = next(spans)
+            first = self.text[at : match.start()]
+            if at >= start or not (first[:1].islower() or first[:1] == b"_") or first in _OUTSIDE:
+                continue
+            key = (self.inline_at(at), self.text[at : match.end()])
+            if key not in seen and self.text[at - 2 : at] != b"::" and self.is_code(at):
+                seen.add(key)
+                yield Import(_decode(key[1]).replace("r#", ""), self.line(at), "use", names=(key[0],))
+
+
+def _decode(value: bytes) -> str:
+    return value.decode("utf-8", "replace")
+
+
+def _join(inline: str, name: str) -> str:
+    return f"{inline}::{name}" if inline else name
+
+
+def _use_tree(source: str) -> Iterator[tuple[str, str]]:
+    """Each leaf of a use tree: its path, and the name that it gets ("*" if it is a glob, "_" if none)."""
+    outer: list[list[str]] = []
+    path: list[str] = []
+    alias: str | None = None
+    fresh = False
+    for token in [*_TOKEN.findall(source.replace("r#", "")), ","]:
+        if token == "{":
+            outer.append(list(path))
+            fresh = False
+            if len(outer) > _DEEPEST:
+                return
+        elif token in (",", "}"):
+            if fresh:
+                yield _leaf(path, alias)
+            fresh, alias = False, None
+            if token == "}" and outer:
+                outer.pop()
+            path = list(outer[-1]) if outer else []
+        elif token == "::":
+            path += [""] * (not path)
+        elif token == "as":
+            alias = ""
+        elif alias == "":
+            alias = token
+        else:
+            path.append(token)
+            fresh = True
+
+
+def _leaf(path: list[str], alias: str | None) -> tuple[str, str]:
+    if path[-1] == "*":
+        return "::".join(path[:-1]), "*"
+    if path[-1] == "self" and len(path) > 1:
+        path = path[:-1]
+    return "::".join(path), alias or path[-1]
+
+
+def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unresolved]:
+    crates = Crates(tree, syntax)
+    yield from crates.mod_edges
+    for path in sorted(syntax):
+        done: set[tuple[str, ...]] = set()
+        for imported in syntax[path].imports:
+            if imported.kind == "include":
+                yield from _included(crates, path, imported)
+            elif imported.kind == "use" and (key := (imported.name, *imported.names)) not in done:
+                done.add(key)
+                yield from _used(crates, path, imported)
+
+
+def _included(crates: Crates, path: str, imported: Import) -> Iterator[Edge | Unresolved]:
+    base = crates.manifest_of(path).folder if "manifest" in imported.names else posixpath.dirname(path)
+    target = join(base, imported.name)
+    if target in crates.tree.paths and target is not None:
+        if target != path:
+            yield Edge(path, target, "include", "hard")
+    elif not imported.name.startswith("/"):
+        yield Unresolved(path, imported.name, imported.line)
+
+
+def _used(crates: Crates, path: str, imported: Import) -> Iterator[Edge | Unresolved]:
+    inline, declared = imported.names[0], len(imported.names) > 1
+    segments = imported.name.split("::")
+    found: dict[str, Strength] = {}
+    lost = False
+    for module in crates.modules_of(path, inline):
+        target = crates.find(module, segments, declared)
+        if isinstance(target, str):
+            found[target] = "soft" if module.is_below(target) else "hard"
+        lost |= target is LOST
+    for file, strength in found.items():
+        if file != path:
+            yield Edge(path, file, "use", strength)
+    if lost and not found and declared:
+        yield Unresolved(path, imported.name, imported.line)

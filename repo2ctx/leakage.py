@@ -1,0 +1,67 @@
+"""Keeps the target's source out of the context: READMEs leave it, descriptions in manifests are emptied in place.
+
+A file whose description cannot be emptied for sure leaves the context as well.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+
+from repo2ctx.records import SourceFile
+from repo2ctx.targets import DESCRIPTIONS, is_readme
+
+TARGET_SOURCE = "target-source"
+
+
+def source_paths(files: tuple[SourceFile, ...]) -> frozenset[str]:
+    """Files that hold or repeat the target's source whole: the root's READMEs, and copies of them elsewhere."""
+    blobs = {f.blob for f in files if is_readme(f.path) and f.size}
+    return frozenset(f.path for f in files if is_readme(f.path) or f.blob in blobs)
+
+
+def without_description(path: str, text: str, target: str | None) -> str | None:
+    """The text of a manifest with its description emptied; None if that cannot be done for sure.
+
+    Only a manifest at the root, or one whose description is the target, is touched.
+    """
+    read = DESCRIPTIONS.get(posixpath.basename(path))
+    if read is None:
+        return text
+    description = read(text)
+    if not description or ("/" in path and description != target):
+        return text
+    emptied = _EMPTY[posixpath.splitext(path)[1]](text, description)
+    return emptied if not read(emptied) and description not in emptied else None
+
+
+def _empty_json(text: str, description: str) -> str:
+    pattern = re.compile(r'("description"\s*:\s*)("(?:[^"\\]|\\.)*")')
+    return pattern.sub(lambda m: m[1] + '""' if json.loads(m[2]).strip() == description else m[0], text)
+
+
+def _empty_toml(text: str, description: str) -> str:
+    value = r'("""(?:[^\\]|\\.)*?"""|\'\'\'.*?\'\'\'|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\')'
+    return re.sub(rf"(?m)(^\s*description\s*=\s*){value}", r'\1""', text, flags=re.DOTALL | re.MULTILINE)
+
+
+def _empty_cfg(text: str, description: str) -> str:
+    return re.sub(r"(?m)^(description\s*[=:]).*(?:\n[ \t]+.*)*", r"\1", text)
+
+
+def _empty_python(text: str, description: str) -> str:
+    return re.sub(r"(\bdescription\s*=\s*)((?:[rRuUbB]*(?:\"[^\"\n]*\"|'[^'\n]*')\s*)+)", r'\1""', text)
+
+
+def _empty_xml(text: str, description: str) -> str:
+    return re.sub(r"(<description>).*?(</description>)", r"\1\2", text, flags=re.DOTALL)
+
+
+_EMPTY = {
+    ".json": _empty_json,
+    ".toml": _empty_toml,
+    ".cfg": _empty_cfg,
+    ".py": _empty_python,
+    ".xml": _empty_xml,
+}

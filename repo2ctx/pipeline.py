@@ -1,0 +1,419 @@
+"""build(): the one file that imports every stage.
+
+    list -> units (one a repository, in parallel) -> tables -> documents (in parallel) -> packed rows -> manifest, card
+
+Everything unfinished lies under `OUT/.build`; what is there under its final name is whole, so a build that was
+killed goes on where it was. The manifest comes last: an OUT without one is not finished. The same list,
+configuration and commits give the same bytes whatever the number of workers.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from repo2ctx import __version__
+from repo2ctx.card import write_card
+from repo2ctx.config import BuildConfig, length_name
+from repo2ctx.crawl import CrawlOptions, check_git
+from repo2ctx.engine import DISK_FULL, run_tasks
+from repo2ctx.errors import OutputError
+from repo2ctx.fitting import FitTask, fit_repository, read_document
+from repo2ctx.packing import pack
+from repo2ctx.prompt import PROMPT_VERSION
+from repo2ctx.records import Failure, RepoSpec
+from repo2ctx.repolist import SPLITS
+from repo2ctx.safegit import isolate_environment
+from repo2ctx.schema import EDGES, FILES, MANIFEST, PACKED, REPOSITORIES, SCHEMA_VERSION, packed_batch, read_manifest
+from repo2ctx.shards import ShardWriter, shard_entries, write_json
+from repo2ctx.tokens import load_tokenizer
+from repo2ctx.unit import Unit, UnitSummary, UnitTask, build_unit, read_unit
+
+WORK = ".build"
+_SHOWN_CHANGES = 5
+_COPIED = {"files": FILES, "edges": EDGES}
+
+
+class Reporter(Protocol):
+    """Who is told how far the build is."""
+
+    def stage(self, name: str, total: int) -> None: ...
+
+    def advance(self, what: str) -> None: ...
+
+    def notice(self, text: str) -> None: ...
+
+
+@dataclass(slots=True)
+class BuildResult:
+    """What a build did: for the table at its end, and for programs."""
+
+    out: Path
+    repositories: int = 0
+    fates: Counter[str] = field(default_factory=Counter)
+    targets: Counter[str] = field(default_factory=Counter)
+    packed: dict[str, dict[str, int]] = field(default_factory=dict)
+    refused: Counter[str] = field(default_factory=Counter)
+    failures: list[Failure] = field(default_factory=list)
+    unchanged: bool = False
+
+
+def build(
+    specs: Sequence[RepoSpec], config: BuildConfig, out: Path, crawl: CrawlOptions, workers: int, reporter: Reporter
+) -> BuildResult:
+    """Build a dataset from the list into `out`, or finish one that was begun there.
+
+    Repositories that cannot be had are in the result's `failures`; everything else is done. Raises OutputError
+    if `out` holds something else or another configuration, TokenizerError before anything is fetched.
+    """
+    isolate_environment()
+    check_git()
+    tokenizer = load_tokenizer(config.tokens)
+    identity = _identity(specs, config, tokenizer.fingerprint)
+    out.mkdir(parents=True, exist_ok=True)
+    with _locked(out), _explained(out):
+        if _already_finished(out, identity):
+            return _result_of(out, read_manifest(out), unchanged=True)
+        failures = _build_units(specs, config, out, crawl, workers, reporter)
+        units, repeated = _units(specs, out)
+        failures += repeated
+        _retract(out)
+        manifest = {**identity, **_write_tables(units, config, out, reporter)}
+        ready = [u for u in units if u.repository["target"] is not None]
+        _fit(ready, manifest, config, out, workers, reporter)
+        manifest["tables"] |= _write_packed(ready, config, out, reporter)
+        manifest["failures"] = [{"source": f.source, "line": f.line, "reason": f.reason} for f in failures]
+        manifest["summary"] = _summarize(units, ready, config, out)
+        write_card(out, manifest)
+        write_json(out / MANIFEST, manifest)
+        if not failures:
+            shutil.rmtree(out / WORK)
+        result = _result_of(out, manifest)
+        result.failures = failures
+        return result
+
+
+# What is there already -------------------------------------------------------------------------------------
+
+
+def _identity(specs: Sequence[RepoSpec], config: BuildConfig, tokenizer_fingerprint: str) -> dict[str, Any]:
+    """What two builds must share for one to be the continuation of the other."""
+    exact = [[s.url, s.ref, s.summary, s.split] for s in specs]
+    return {
+        "tool": f"repo2ctx {__version__}",
+        "schema_version": SCHEMA_VERSION,
+        "prompt_version": PROMPT_VERSION,
+        "tokenizer_fingerprint": tokenizer_fingerprint,
+        "config": config.model_dump(mode="json"),
+        "config_sha256": config.digest(),
+        "list": [{"name": s.name, "ref": s.ref, "summary": s.summary, "split": s.split} for s in specs],
+        "list_sha256": hashlib.sha256(json.dumps(exact).encode()).hexdigest(),
+    }
+
+
+def _already_finished(out: Path, identity: dict[str, Any]) -> bool:
+    """Whether `out` holds this very build, whole. Raises OutputError if it holds anything else."""
+    state = out / WORK / "state.json"
+    if (out / MANIFEST).exists():
+        earlier = read_manifest(out)
+    elif state.exists():
+        earlier = json.loads(state.read_text("utf-8"))
+    else:
+        strangers = [p.name for p in out.iterdir() if p.name != WORK]
+        if strangers:
+            raise OutputError(
+                f"{out}: holds other files ({', '.join(sorted(strangers)[:3])}); give an empty or new directory"
+            )
+        write_json(state, identity)
+        return False
+    differences = list(_differences(earlier, identity))
+    if differences:
+        raise OutputError(
+            f"{out}: was built from another configuration: {'; '.join(differences)}; "
+            "give another --out, or remove this one"
+        )
+    if (out / MANIFEST).exists() and not earlier["failures"]:
+        return True
+    write_json(state, identity)
+    return False
+
+
+def _differences(earlier: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
+    for section, values in now["config"].items():
+        for key, value in values.items():
+            before = earlier["config"].get(section, {}).get(key)
+            if before != value:
+                yield f"{section}.{key} was {before!r}, now {value!r}"
+    changes = [f"the list now has {_shown(entry)}" for entry in now["list"] if entry not in earlier["list"]]
+    changes += [f"the list had {_shown(entry)}" for entry in earlier["list"] if entry not in now["list"]]
+    yield from changes[:_SHOWN_CHANGES]
+    if len(changes) > _SHOWN_CHANGES:
+        yield f"and {len(changes) - _SHOWN_CHANGES} more changes of the list"
+    if not changes and earlier["list_sha256"] != now["list_sha256"]:
+        yield "the list has the same repositories in another order, or from other places"
+    for key in ("tool", "schema_version", "prompt_version", "tokenizer_fingerprint"):
+        if earlier[key] != now[key]:
+            yield f"{key} was {earlier[key]!r}, now {now[key]!r}"
+
+
+def _shown(entry: dict[str, str | None]) -> str:
+    return f"{entry['name']}@{entry['ref']}" if entry["ref"] else str(entry["name"])
+
+
+@contextmanager
+def _locked(out: Path) -> Iterator[None]:
+    """Only one build works in a directory at a time."""
+    (out / WORK).mkdir(exist_ok=True)
+    with (out / WORK / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise OutputError(f"{out}: another build is at work here; wait for it, or give another --out") from error
+        try:
+            yield
+        finally:
+            # A finished build leaves nothing here; one that was refused leaves what it found.
+            leftover = list((out / WORK).iterdir()) if (out / WORK).exists() else []
+            if [p.name for p in leftover] == ["lock"]:
+                shutil.rmtree(out / WORK)
+
+
+@contextmanager
+def _explained(out: Path) -> Iterator[None]:
+    """Turn what the disk refuses into an error that says the way out."""
+    try:
+        yield
+    except OSError as error:
+        way = "free some space" if error.errno in DISK_FULL else "mend it"
+        raise OutputError(f"{out}: {error}; {way} and run the same command again: what is finished is kept") from error
+
+
+def _retract(out: Path) -> None:
+    """Before tables are written anew, take away what says that the directory is whole."""
+    for name in (MANIFEST, "README.md"):
+        (out / name).unlink(missing_ok=True)
+
+
+# Units -----------------------------------------------------------------------------------------------------
+
+
+def _unit_folder(out: Path, spec: RepoSpec) -> Path:
+    key = hashlib.sha256(json.dumps([spec.url, spec.ref, spec.summary]).encode()).hexdigest()[:20]
+    return out / WORK / "units" / key
+
+
+def _build_units(
+    specs: Sequence[RepoSpec], config: BuildConfig, out: Path, crawl: CrawlOptions, workers: int, reporter: Reporter
+) -> list[Failure]:
+    """Make the units that are not there yet; returns what could not be had."""
+    todo = [spec for spec in specs if not _unit_folder(out, spec).exists()]
+    reporter.stage("repositories", len(specs))
+    for _ in range(len(specs) - len(todo)):
+        reporter.advance("")
+    tasks = [UnitTask(spec, _unit_folder(out, spec), config, crawl) for spec in todo]
+    failures = []
+    for outcome in run_tasks(build_unit, tasks, workers):
+        spec = todo[outcome.index]
+        if outcome.result is not None:
+            reporter.advance(_line(spec, outcome.result))
+            continue
+        if outcome.disk_full:
+            raise OSError(errno.ENOSPC, outcome.error)
+        reporter.advance("")
+        reporter.notice(f"failed: {spec.source} (line {spec.line}): {outcome.error}")
+        if outcome.trace:
+            write_json(_unit_folder(out, spec).with_suffix(".error.json"), {"trace": outcome.trace})
+        failures.append(Failure(spec.source, spec.line, outcome.error))
+    return sorted(failures, key=lambda f: f.line)
+
+
+def _line(spec: RepoSpec, unit: UnitSummary) -> str:
+    dropped = sum(n for fate, n in unit.fates.items() if fate != "kept")
+    return (
+        f"{spec.name}: kept {unit.fates.get('kept', 0):,} files ({unit.kept_bytes / 1e6:.1f} MB), dropped {dropped:,}, "
+        f"{unit.edges:,} edges, target from {unit.target_source or 'nowhere'}, {unit.seconds:.1f} s, "
+        f"{unit.peak_bytes / 1e6:.0f} MB"
+    )
+
+
+def _units(specs: Sequence[RepoSpec], out: Path) -> tuple[list[Unit], list[Failure]]:
+    """The finished units in the list's order. Two lines that turn out to be one commit give one unit."""
+    units: list[Unit] = []
+    repeated: list[Failure] = []
+    lines: dict[str, int] = {}
+    for spec in specs:
+        folder = _unit_folder(out, spec)
+        if not folder.exists():
+            continue
+        unit = read_unit(folder)
+        identity = unit.repository["id"]
+        if identity in lines:
+            reason = f"the same commit as line {lines[identity]}; take one of the two lines out of the list"
+            repeated.append(Failure(spec.source, spec.line, reason))
+            continue
+        lines[identity] = spec.line
+        unit.repository["split"] = spec.split or ""
+        units.append(unit)
+    return units, repeated
+
+
+def _split(family: str, config: BuildConfig) -> str:
+    """By hash of the family, so that it does not depend on what else the list holds."""
+    digest = hashlib.sha256(f"{config.split.seed}\0{family}".encode()).digest()
+    share = int.from_bytes(digest[:8], "big") / 2**64
+    if share < config.split.test:
+        return "test"
+    return "validation" if share < config.split.test + config.split.validation else "train"
+
+
+# Tables ----------------------------------------------------------------------------------------------------
+
+
+def _write_tables(units: Sequence[Unit], config: BuildConfig, out: Path, reporter: Reporter) -> dict[str, Any]:
+    """Copy the units' rows into shards; returns the manifest's `tables` and `repositories`."""
+    reporter.stage("tables", 3)
+    sizes = config.shards.model_dump()
+    places: dict[str, dict[str, Any]] = {}
+    with ShardWriter(out, "repositories", REPOSITORIES, **sizes) as writer:
+        for unit in units:
+            row = unit.repository
+            row["split"] = row["split"] or _split(row["family"], config)
+            places[row["id"]] = {"commit": row["commit"], "split": row["split"]}
+            writer.write(row, 1024)
+    tables = {"repositories": shard_entries(writer.shards)}
+    reporter.advance("")
+    for table, schema in _COPIED.items():
+        with ShardWriter(out, table, schema, **sizes) as writer:
+            for unit in units:
+                places[unit.repository["id"]][table] = list(_copy(unit.batches(table), writer))
+        tables[table] = shard_entries(writer.shards)
+        reporter.advance("")
+    return {"tables": tables, "repositories": places}
+
+
+def _copy(batches: Iterable[pa.RecordBatch], writer: ShardWriter) -> Iterator[dict[str, int]]:
+    """Copy one repository's batches as they are; yields where they went, a run of batches per shard."""
+    current: dict[str, int] | None = None
+    for batch in batches:
+        shard, number = writer.flush()
+        writer.write_batch(batch)
+        writer.flush()
+        if current is None or current["shard"] != shard:
+            if current is not None:
+                yield current
+            current = {"shard": shard, "batch": number, "batches": 0}
+        current["batches"] += 1
+    if current is not None:
+        yield current
+
+
+# Packs -----------------------------------------------------------------------------------------------------
+
+
+def _documents_folder(out: Path, unit: Unit) -> Path:
+    return out / WORK / "documents" / unit.folder.name
+
+
+def _fit(
+    units: Sequence[Unit], manifest: dict[str, Any], config: BuildConfig, out: Path, workers: int, reporter: Reporter
+) -> None:
+    reporter.stage("documents", len(units))
+    todo = [u for u in units if not _documents_folder(out, u).exists()]
+    for _ in range(len(units) - len(todo)):
+        reporter.advance("")
+    tasks = []
+    for unit in todo:
+        identity = unit.repository["id"]
+        own = {
+            "tables": {"files": manifest["tables"]["files"]},
+            "repositories": {identity: manifest["repositories"][identity]},
+        }
+        folder = _documents_folder(out, unit)
+        tasks.append(FitTask(out, own, unit.repository, folder, config.pack.lengths, config.tokens))
+    for outcome in run_tasks(fit_repository, tasks, workers):
+        identity = todo[outcome.index].repository["id"]
+        if outcome.disk_full:
+            raise OSError(errno.ENOSPC, outcome.error)
+        if outcome.result is None:
+            raise OutputError(f"{identity}: its rows could not be made: {outcome.error}\n{outcome.trace}".strip())
+        sizes = ", ".join(f"{name} {n:,}" for name, n in outcome.result.tokens.items())
+        reporter.advance(f"{identity}: {sizes or 'no row'} tokens")
+
+
+def _fit_summary(folder: Path) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = json.loads((folder / "summary.json").read_text("utf-8"))
+    return found
+
+
+def _write_packed(units: Sequence[Unit], config: BuildConfig, out: Path, reporter: Reporter) -> dict[str, Any]:
+    """Pack each length's documents, split by split."""
+    sizes = config.shards.model_dump()
+    tables: dict[str, Any] = {}
+    reporter.stage("rows", len(config.pack.lengths) * len(SPLITS))
+    for length in config.pack.lengths:
+        name = length_name(length)
+        for split in SPLITS:
+            table = f"packed/{name}/{split}"
+            chosen = [u for u in units if u.repository["split"] == split]
+            sized = [(_fit_summary(_documents_folder(out, u))["tokens"].get(name), u) for u in chosen]
+            have = [(n, u) for n, u in sized if n is not None]
+            with ShardWriter(out, table, PACKED, **sizes, compression=None) as writer:
+                for row in pack([n for n, _ in have], length):
+                    documents = [read_document(_documents_folder(out, have[i][1]), name) for i in row]
+                    writer.write_batch(packed_batch(documents))
+            tables[table] = shard_entries(writer.shards)
+            if not have:
+                (out / table).rmdir()
+                del tables[table]
+            reporter.advance("")
+    return tables
+
+
+def _summarize(units: Sequence[Unit], ready: Sequence[Unit], config: BuildConfig, out: Path) -> dict[str, Any]:
+    """The figures of the table and the card."""
+    fates: Counter[str] = Counter()
+    for unit in units:
+        fates.update(unit.summary.fates)
+    packed = {length_name(n): {"documents": 0, "tokens": 0, "left_out": 0} for n in config.pack.lengths}
+    refused: Counter[str] = Counter()
+    for unit in ready:
+        found = _fit_summary(_documents_folder(out, unit))
+        for name, tokens in found["tokens"].items():
+            packed[name]["documents"] += 1
+            packed[name]["tokens"] += tokens
+            packed[name]["left_out"] += found["left_out"][name]
+        refused.update(f"{name}: {reason}" for name, reason in found["refused"].items())
+    return {
+        "fates": dict(sorted(fates.items())),
+        "targets": dict(sorted(Counter((u.summary.target_source or "none").partition(":")[0] for u in units).items())),
+        "packed": packed,
+        "refused": dict(sorted(refused.items())),
+    }
+
+
+def _result_of(out: Path, manifest: dict[str, Any], unchanged: bool = False) -> BuildResult:
+    summary = manifest["summary"]
+    packed = {name: dict(values) for name, values in summary["packed"].items()}
+    for name, values in packed.items():
+        tables = [t for t in manifest["tables"] if t.startswith(f"packed/{name}/")]
+        values["rows"] = sum(s["rows"] for t in tables for s in manifest["tables"][t])
+    return BuildResult(
+        out=out,
+        repositories=len(manifest["repositories"]),
+        fates=Counter(summary["fates"]),
+        targets=Counter(summary["targets"]),
+        packed=packed,
+        refused=Counter(summary["refused"]),
+        unchanged=unchanged,
+    )

@@ -1,0 +1,54 @@
+"""Progress on stderr: a live bar on a terminal, a line per repository elsewhere."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+
+class ProgressReporter:
+    """Tells a person how far a build is; use as a context manager."""
+
+    def __init__(self, quiet: bool = False):
+        self.console = Console(stderr=True, quiet=quiet)
+        self.live = self.console.is_terminal
+        self.bar = Progress(
+            TextColumn("{task.description:>12}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=self.console,
+            disable=not self.live,
+        )
+        self.current = self.bar.add_task("", total=None, visible=False)
+
+    def __enter__(self) -> ProgressReporter:
+        self.bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.bar.stop()
+
+    def stage(self, name: str, total: int) -> None:
+        self.bar.update(self.current, visible=False)
+        self.current = self.bar.add_task(name, total=total)
+
+    def advance(self, what: str) -> None:
+        self.bar.advance(self.current)
+        if what:
+            self._say(what)
+
+    def notice(self, text: str) -> None:
+        self._say(f"[yellow]{escape(text)}[/yellow]" if self.live else text, markup=self.live)
+
+    def _say(self, text: str, markup: bool = False) -> None:
+        self.console.print(printable(text), markup=markup, highlight=False, soft_wrap=True)
+
+
+def printable(text: str) -> str:
+    """Text that cannot steer a terminal: control characters, which names and messages may hold, are escaped."""
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)

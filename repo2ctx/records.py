@@ -1,0 +1,192 @@
+"""The types that travel between stages. Plain data: no behaviour beyond naming, no I/O.
+
+A stage takes records and yields records; `schema.py` alone knows how they lie on disk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Strength = Literal["hard", "soft"]
+
+KEPT = "kept"
+"""The fate of a file that is part of the context. Any other fate is the reason why it is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepoSpec:
+    """One line of the list: which repository, at which ref, and what the list says about it."""
+
+    source: str  # a path, a URL without credentials, or owner/name as written; shown to users
+    url: str  # what git is given: an absolute path or a URL (may carry credentials: never shown or stored)
+    name: str  # host/owner/name
+    ref: str | None = None
+    summary: str | None = None
+    split: str | None = None
+    line: int = 0
+
+    @property
+    def local(self) -> bool:
+        return self.url.startswith("/")
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEntry:
+    """One entry of the commit's tree: `path` is text, `raw_path` the bytes that git holds."""
+
+    path: str
+    raw_path: bytes
+    mode: str  # git's: 100644, 100755, 120000 (symlink), 160000 (submodule)
+    blob: str  # object id, hexadecimal
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One file of the repository, kept or not, and why."""
+
+    path: str
+    blob: str
+    size: int  # bytes in the object store; 0 for what has no blob
+    fate: str  # KEPT, or the reason why not
+    language: str = ""  # linguist's name
+    encoding: str = ""
+    role: str = "code"  # code, test, docs, example, config, manifest, generated: weighs in order and rank
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One reference from a file to another, as the language writes it (`name`), before it is resolved."""
+
+    name: str
+    line: int
+    kind: str = "import"  # import, include, mod, use, require
+    strength: Strength = "hard"  # hard: needed when the file loads or compiles
+    names: tuple[str, ...] = ()  # members named with it: `from a import b, c`
+
+
+@dataclass(frozen=True, slots=True)
+class Syntax:
+    """What one file says about itself; made by a language's `scan` from the syntax tree, and picklable."""
+
+    imports: tuple[Import, ...] = ()
+    package: str = ""  # the package, module or namespace that the file declares
+    defines: tuple[str, ...] = ()  # names that it declares for other files
+    uses: tuple[str, ...] = ()  # names that it uses and may get from other files without importing them
+    tags: tuple[str, ...] = ()  # whatever else its language needs (build constraints, file kind)
+    problem: str = ""  # why parsing fell back, when it did: "timeout", "memory", "crash", "errors"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edge:
+    """`source` needs `target`; paths within one repository."""
+
+    source: str
+    target: str
+    kind: str
+    strength: Strength
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Unresolved:
+    """A reference that looked like one into the repository and led nowhere."""
+
+    source: str
+    name: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The summary that a model is to learn, and where it came from."""
+
+    text: str
+    source: str  # list, metadata:pyproject.toml, readme:README.md …
+    style: str  # line or paragraph
+
+
+@dataclass(frozen=True, slots=True)
+class OrderQuality:
+    """How the order came to be: what a row needs to be judged by."""
+
+    edges: int = 0
+    hard_edges: int = 0
+    unresolved: int = 0
+    cycles: int = 0  # components of more than one file
+    largest_cycle: int = 0
+    satisfied: float = 1.0  # share of edges whose target comes first
+    fallbacks: int = 0  # files whose parser was stopped or found errors
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A kept file's place: `position` counts from 0; `component` is shared by the files of one cycle."""
+
+    path: str
+    position: int
+    component: int
+    rank: float
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageShare:
+    language: str
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository at a commit, as one row of `repositories`."""
+
+    id: str  # host/owner/name@commit
+    name: str
+    commit: str
+    ref: str
+    family: str
+    split: str
+    license: str
+    languages: tuple[LanguageShare, ...]
+    target: Target | None
+    boundary: str  # what marks files in the prompt; found in none of them
+    quality: OrderQuality
+    files: int
+    kept_files: int
+    kept_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a file stands in a row: tokens start to end decode to its prepared text."""
+
+    path: str
+    start: int
+    end: int
+    fidelity: str  # full
+    text_sha256: str
+
+
+@dataclass(slots=True)
+class Document:
+    """One repository fitted to a length: offsets count from the document's first token."""
+
+    repository: str
+    input_ids: npt.NDArray[np.int32]
+    target_start: int
+    spans: list[Span] = field(default_factory=list)
+    left_out: int = 0  # kept files that the length had no room for
+
+    def __len__(self) -> int:
+        return len(self.input_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A repository that could not be had or read; the build goes on without it."""
+
+    source: str
+    line: int
+    reason: str

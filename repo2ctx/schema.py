@@ -1,0 +1,316 @@
+"""The disk format: Arrow schemas, row <-> record, and the reader of shards. Nothing else knows the columns.
+
+Shards are Arrow streams (what `datasets` loads). Rows of one repository are contiguous and start a record batch
+of their own, and the manifest holds every batch's byte offset, so that any part is read without the rest.
+Packed rows are uncompressed and mapped: reading one copies no tokens.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from repo2ctx.errors import OutputError
+from repo2ctx.records import Document, Edge, OrderQuality, Repository, SourceFile
+
+SCHEMA_VERSION = 1
+MANIFEST = "manifest.json"
+
+_ORDER = pa.struct(
+    [
+        ("edges", pa.int64()),
+        ("hard_edges", pa.int64()),
+        ("unresolved", pa.int64()),
+        ("cycles", pa.int64()),
+        ("largest_cycle", pa.int64()),
+        ("satisfied", pa.float64()),
+        ("fallbacks", pa.int64()),
+    ]
+)
+_LANGUAGE = pa.struct([("language", pa.string()), ("files", pa.int64()), ("bytes", pa.int64())])
+
+REPOSITORIES = pa.schema(
+    [
+        ("id", pa.string()),
+        ("name", pa.string()),
+        ("commit", pa.string()),
+        ("ref", pa.string()),
+        ("family", pa.string()),
+        ("split", pa.string()),
+        ("license", pa.string()),
+        ("languages", pa.list_(_LANGUAGE)),
+        ("target", pa.string()),
+        ("target_source", pa.string()),
+        ("target_style", pa.string()),
+        ("boundary", pa.string()),
+        ("order", _ORDER),
+        ("files", pa.int64()),
+        ("kept_files", pa.int64()),
+        ("kept_bytes", pa.int64()),
+    ]
+)
+FILES = pa.schema(
+    [
+        ("repository", pa.string()),
+        ("path", pa.string()),
+        ("blob", pa.string()),
+        ("size", pa.int64()),
+        ("language", pa.string()),
+        ("role", pa.string()),
+        ("encoding", pa.string()),
+        ("fate", pa.string()),
+        ("position", pa.int32()),
+        ("component", pa.int32()),
+        ("rank", pa.float64()),
+        ("text", pa.string()),
+        ("text_sha256", pa.string()),
+    ]
+)
+EDGES = pa.schema(
+    [
+        ("repository", pa.string()),
+        ("from", pa.string()),
+        ("to", pa.string()),
+        ("kind", pa.string()),
+        ("strength", pa.string()),
+    ]
+)
+_SEGMENT = pa.struct(
+    [("repository", pa.string()), ("start", pa.int64()), ("target_start", pa.int64()), ("target_end", pa.int64())]
+)
+_SPAN = pa.struct(
+    [
+        ("segment", pa.int32()),
+        ("path", pa.string()),
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+        ("fidelity", pa.string()),
+        ("text_sha256", pa.string()),
+    ]
+)
+PACKED = pa.schema(
+    [
+        ("input_ids", pa.large_list(pa.int32())),
+        ("segments", pa.list_(_SEGMENT)),
+        ("spans", pa.list_(_SPAN)),
+    ]
+)
+
+
+# Records -> rows -------------------------------------------------------------------------------------------
+
+
+def repository_row(repository: Repository) -> dict[str, Any]:
+    target = repository.target
+    return {
+        "id": repository.id,
+        "name": repository.name,
+        "commit": repository.commit,
+        "ref": repository.ref,
+        "family": repository.family,
+        "split": repository.split,
+        "license": repository.license,
+        "languages": [asdict(share) for share in repository.languages],
+        "target": target.text if target else None,
+        "target_source": target.source if target else None,
+        "target_style": target.style if target else None,
+        "boundary": repository.boundary,
+        "order": asdict(repository.quality),
+        "files": repository.files,
+        "kept_files": repository.kept_files,
+        "kept_bytes": repository.kept_bytes,
+    }
+
+
+def file_row(repository: str, file: SourceFile) -> dict[str, Any]:
+    """A file's row before it is placed; `position`, `component`, `rank`, `text` and its hash are None."""
+    return {
+        "repository": repository,
+        "path": file.path,
+        "blob": file.blob,
+        "size": file.size,
+        "language": file.language,
+        "role": file.role,
+        "encoding": file.encoding,
+        "fate": file.fate,
+        "position": None,
+        "component": None,
+        "rank": None,
+        "text": None,
+        "text_sha256": None,
+    }
+
+
+def edge_row(repository: str, edge: Edge) -> dict[str, Any]:
+    return {
+        "repository": repository,
+        "from": edge.source,
+        "to": edge.target,
+        "kind": edge.kind,
+        "strength": edge.strength,
+    }
+
+
+def order_quality(row: dict[str, Any]) -> OrderQuality:
+    return OrderQuality(**row["order"])
+
+
+def packed_batch(documents: Sequence[Document]) -> pa.RecordBatch:
+    """One packed row: the documents one after another, offsets absolute in the row."""
+    segments, spans, ids = [], [], []
+    base = 0
+    for index, document in enumerate(documents):
+        end = base + len(document)
+        segments.append(
+            {
+                "repository": document.repository,
+                "start": base,
+                "target_start": base + document.target_start,
+                "target_end": end,
+            }
+        )
+        for span in document.spans:
+            spans.append(
+                {
+                    "segment": index,
+                    "path": span.path,
+                    "start": base + span.start,
+                    "end": base + span.end,
+                    "fidelity": span.fidelity,
+                    "text_sha256": span.text_sha256,
+                }
+            )
+        ids.append(document.input_ids)
+        base = end
+    tokens = pa.LargeListArray.from_arrays(pa.array([0, base], pa.int64()), pa.array(np.concatenate(ids)))
+    return pa.RecordBatch.from_arrays(
+        [tokens, pa.array([segments], PACKED.field("segments").type), pa.array([spans], PACKED.field("spans").type)],
+        schema=PACKED,
+    )
+
+
+# Reading ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A shard as the manifest describes it; `offsets[i]` is where batch i starts, `batch_rows[i]` its rows."""
+
+    path: str  # relative to the output directory
+    rows: int
+    sha256: str
+    offsets: tuple[int, ...]
+    batch_rows: tuple[int, ...]
+
+
+class Dataset:
+    """A finished build: its manifest, and its shards read by table name ("files", "packed/32k/train" …).
+
+    Raises OutputError if the directory holds no manifest, or one of another schema version.
+    """
+
+    def __init__(self, out: Path, manifest: dict[str, Any] | None = None):
+        self.out = out
+        self.manifest = read_manifest(out) if manifest is None else manifest
+
+    def tables(self) -> list[str]:
+        return list(self.manifest["tables"])
+
+    def shards(self, table: str) -> list[Shard]:
+        return [
+            Shard(s["path"], s["rows"], s["sha256"], tuple(s["offsets"]), tuple(s["batch_rows"]))
+            for s in self.manifest["tables"].get(table, [])
+        ]
+
+    def batches(self, table: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Every record batch of a table, mapped; only the named columns are decompressed."""
+        for shard in self.shards(table):
+            yield from self._read(shard, range(len(shard.offsets)), columns)
+
+    def rows(self, table: str, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+        for batch in self.batches(table, columns):
+            yield from batch.to_pylist()
+
+    def repositories(self) -> list[dict[str, Any]]:
+        return list(self.rows("repositories"))
+
+    def of_repository(
+        self, table: str, repository: str, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The batches of one repository in "files" or "edges", found by the manifest alone."""
+        shards = self.shards(table)
+        for place in self.manifest["repositories"][repository][table]:
+            first = place["batch"]
+            yield from self._read(shards[place["shard"]], range(first, first + place["batches"]), columns)
+
+    def packed_row(self, table: str, index: int) -> dict[str, Any]:
+        """Row `index` of a packed table: `input_ids` as a numpy int32 view of the mapped file."""
+        for shard in self.shards(table):
+            if index >= shard.rows:
+                index -= shard.rows
+                continue
+            for number, rows in enumerate(shard.batch_rows):
+                if index < rows:
+                    batch = next(self._read(shard, [number], None))
+                    return {
+                        "input_ids": tokens(batch, index),
+                        "segments": batch.column("segments")[index].as_py(),
+                        "spans": batch.column("spans")[index].as_py(),
+                    }
+                index -= rows
+        raise IndexError(f"{table} has no row {index}")
+
+    def _read(self, shard: Shard, numbers: Iterable[int], columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        try:
+            source = pa.memory_map(str(self.out / shard.path))
+        except OSError as error:
+            raise OutputError(f"{self.out / shard.path}: cannot be read ({error}); build it again") from error
+        with source:
+            schema = pa.ipc.open_stream(source).schema
+            options = pa.ipc.IpcReadOptions(
+                included_fields=[schema.get_field_index(c) for c in columns] if columns is not None else None
+            )
+            source.seek(0)
+            reader = pa.ipc.open_stream(source, options=options)
+            for number in numbers:
+                # The reader takes its next message from wherever the file stands.
+                source.seek(shard.offsets[number])
+                yield reader.read_next_batch()
+
+
+def tokens(batch: pa.RecordBatch, index: int) -> npt.NDArray[np.int32]:
+    """The token ids of one row of a packed batch, without a copy."""
+    view: npt.NDArray[np.int32] = batch.column("input_ids")[index].values.to_numpy(zero_copy_only=True)
+    return view
+
+
+def read_manifest(out: Path) -> dict[str, Any]:
+    path = out / MANIFEST
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError as error:
+        unfinished = (out / ".build").is_dir()
+        way = "run the same `repo2ctx build` again to finish it" if unfinished else "give the --out of a finished build"
+        raise OutputError(f"{out}: no {MANIFEST}; {way}") from error
+    except (OSError, ValueError) as error:
+        raise OutputError(f"{path}: cannot be read ({error}); build it again into a new directory") from error
+    if manifest.get("schema_version") != SCHEMA_VERSION:
+        raise OutputError(
+            f"{path}: schema version {manifest.get('schema_version')}, but this repo2ctx reads version {SCHEMA_VERSION}; "
+            "build it again, or use the repo2ctx that wrote it"
+        )
+    return manifest
+
+
+def stream_batches(folder: Path) -> Iterator[pa.RecordBatch]:
+    """The batches of the Arrow streams in a folder, one by one."""
+    for path in sorted(folder.glob("*.arrow")):
+        with pa.memory_map(str(path)) as source:
+            yield from pa.ipc.open_stream(source)

@@ -1,0 +1,84 @@
+"""The short table at a build's end, for people, and the same as JSON, for programs."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from rich.console import Console
+from rich.table import Table
+
+from repo2ctx.config import parse_length
+from repo2ctx.pipeline import BuildResult
+from repo2ctx.progress import printable
+from repo2ctx.records import KEPT
+
+_START = time.monotonic()
+
+
+def print_result(result: BuildResult, as_json: bool) -> None:
+    """Print what a build did to stdout."""
+    seconds = round(time.monotonic() - _START, 1)
+    if as_json:
+        print(json.dumps(_as_dict(result, seconds), indent=1, ensure_ascii=False))
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(_files_table(result, seconds))
+    if result.packed:
+        console.print(_rows_table(result))
+    for failure in result.failures:
+        console.print(
+            f"failed: {printable(failure.source)} (line {failure.line}): {printable(failure.reason)}", markup=False
+        )
+    state = "nothing to do: it is finished" if result.unchanged else "finished"
+    if result.failures:
+        state = "finished but for the failures; run the same command again to try those once more"
+    console.print(f"{result.out}: {state}", markup=False)
+
+
+def _files_table(result: BuildResult, seconds: float) -> Table:
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    failed = f" ({len(result.failures)} failed)" if result.failures else ""
+    table.add_row("repositories", f"{result.repositories:,}{failed}")
+    dropped = {fate: n for fate, n in result.fates.items() if fate != KEPT}
+    table.add_row("files kept", f"{result.fates.get(KEPT, 0):,}")
+    reasons = ", ".join(f"{fate} {n:,}" for fate, n in sorted(dropped.items(), key=lambda x: (-x[1], x[0])))
+    table.add_row("files dropped", f"{sum(dropped.values()):,}" + (f": {reasons}" if reasons else ""))
+    table.add_row("targets", ", ".join(f"{source} {n:,}" for source, n in result.targets.items()) or "none")
+    if result.refused:
+        table.add_row("no row", ", ".join(f"{reason} {n:,}" for reason, n in result.refused.items()))
+    table.add_row("seconds", f"{seconds:,.1f}")
+    return table
+
+
+def _rows_table(result: BuildResult) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("length", "rows", "documents", "tokens", "fill", "files left out"):
+        table.add_column(heading, justify="left" if heading == "length" else "right")
+    for name, values in result.packed.items():
+        room = values["rows"] * parse_length(name)
+        table.add_row(
+            name,
+            f"{values['rows']:,}",
+            f"{values['documents']:,}",
+            f"{values['tokens']:,}",
+            f"{values['tokens'] / room:.1%}" if room else "-",
+            f"{values['left_out']:,}",
+        )
+    return table
+
+
+def _as_dict(result: BuildResult, seconds: float) -> dict[str, object]:
+    return {
+        "out": str(result.out),
+        "repositories": result.repositories,
+        "files": dict(result.fates),
+        "targets": dict(result.targets),
+        "packed": result.packed,
+        "no_row": dict(result.refused),
+        "failures": [{"source": f.source, "line": f.line, "reason": f.reason} for f in result.failures],
+        "unchanged": result.unchanged,
+        "seconds": seconds,
+    }

@@ -1,0 +1,206 @@
+"""One repository's finished work: a directory that exists under its name only when it is whole.
+
+`build_unit` runs the stages from crawl to leakage guard for one repository and writes its rows; the assembly
+copies them into shards. Texts pass through a spool on disk, so memory does not grow with the repository.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import resource
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from repo2ctx.analysis import Analysis, analyse
+from repo2ctx.config import BuildConfig
+from repo2ctx.crawl import CrawlOptions, open_snapshot
+from repo2ctx.leakage import TARGET_SOURCE, source_paths, without_description
+from repo2ctx.licenses import license_of
+from repo2ctx.parsing import Parser
+from repo2ctx.prompt import Boundary
+from repo2ctx.records import KEPT, LanguageShare, Repository, RepoSpec, Target
+from repo2ctx.schema import EDGES, FILES, edge_row, file_row, repository_row, stream_batches
+from repo2ctx.shards import ShardWriter, sync_directory, write_json
+from repo2ctx.targets import choose_target
+
+_SPOOL = pa.schema([("path", pa.string()), ("text", pa.string())])
+_BATCH_BYTES = 4 << 20
+_ROW_BYTES = 256  # a row's columns besides its text, about
+
+
+@dataclass(frozen=True, slots=True)
+class UnitTask:
+    """What a worker needs to make one unit in `folder`."""
+
+    spec: RepoSpec
+    folder: Path
+    config: BuildConfig
+    crawl: CrawlOptions
+
+
+@dataclass(frozen=True, slots=True)
+class UnitSummary:
+    """What the table and the progress say of a unit."""
+
+    id: str
+    fates: dict[str, int]
+    kept_bytes: int
+    target_source: str
+    edges: int
+    seconds: float
+    peak_bytes: int  # of the worker and its parser so far
+
+
+def build_unit(task: UnitTask) -> UnitSummary:
+    """Crawl, select, parse, order, find the target, guard against leaks, write; then make it final."""
+    start = time.monotonic()
+    aside = task.folder.with_name(f".{task.folder.name}.partial")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    parse = task.config.parse
+    with (
+        open_snapshot(task.spec, task.crawl) as snapshot,
+        Parser(parse.timeout_s, parse.memory_bytes) as parser,
+    ):
+        with _writer(aside, "spool", _SPOOL, "lz4") as spool:
+            analysis = analyse(
+                snapshot,
+                task.config,
+                parser,
+                lambda file, text: spool.write({"path": file.path, "text": text}, len(text)),
+            )
+        summary = _write(task, analysis, snapshot.commit, aside)
+    shutil.rmtree(aside / "spool")
+    summary = replace(summary, seconds=round(time.monotonic() - start, 3), peak_bytes=_peak_bytes())
+    write_json(aside / "summary.json", asdict(summary))
+    sync_directory(aside)
+    shutil.rmtree(task.folder, ignore_errors=True)
+    aside.rename(task.folder)
+    sync_directory(task.folder.parent)
+    return summary
+
+
+def read_summary(folder: Path) -> UnitSummary:
+    return UnitSummary(**json.loads((folder / "summary.json").read_text("utf-8")))
+
+
+def _peak_bytes() -> int:
+    return 1024 * sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+def _spooled(folder: Path) -> Iterator[tuple[str, str]]:
+    for batch in stream_batches(folder / "spool"):
+        yield from zip(batch.column("path").to_pylist(), batch.column("text").to_pylist(), strict=True)
+
+
+def _write(task: UnitTask, analysis: Analysis, commit: str, folder: Path) -> UnitSummary:
+    spec = task.spec
+    identity = f"{spec.name}@{commit}"
+    target = choose_target(spec, analysis.texts, task.config.targets)
+    written = _write_files(identity, analysis, target, commit, folder)
+    edges = [e for e in analysis.graph.edges if e.source in written.kept and e.target in written.kept]
+    with _writer(folder, "edges", EDGES) as writer:
+        for edge in edges:
+            writer.write(edge_row(identity, edge), _ROW_BYTES)
+    repository = Repository(
+        id=identity,
+        name=spec.name,
+        commit=commit,
+        ref=spec.ref or "HEAD",
+        family=spec.name,
+        split="",  # given at assembly, when all families are known
+        license=license_of(analysis.texts),
+        languages=tuple(written.languages),
+        target=target,
+        boundary=written.boundary,
+        quality=analysis.ordered.quality,
+        files=len(analysis.files),
+        kept_files=len(written.kept),
+        kept_bytes=written.kept_bytes,
+    )
+    write_json(folder / "repository.json", repository_row(repository))
+    return UnitSummary(
+        id=identity,
+        fates=dict(sorted(written.fates.items())),
+        kept_bytes=written.kept_bytes,
+        target_source=target.source if target else "",
+        edges=len(edges),
+        seconds=0.0,
+        peak_bytes=0,
+    )
+
+
+@dataclass(slots=True)
+class _Written:
+    kept: set[str]
+    fates: Counter[str]
+    languages: list[LanguageShare]
+    kept_bytes: int
+    boundary: str
+
+
+def _write_files(identity: str, analysis: Analysis, target: Target | None, commit: str, folder: Path) -> _Written:
+    """Write a row per file, joining the spooled texts with their places; what would leak leaves here."""
+    placed = {p.path: p for p in analysis.ordered.placed}
+    removed = source_paths(analysis.files)
+    texts = _spooled(folder)
+    boundary = Boundary(commit)
+    written = _Written(set(), Counter(), [], 0, "")
+    files_of: Counter[str] = Counter()
+    bytes_of: Counter[str] = Counter()
+    with _writer(folder, "files", FILES) as writer:
+        for file in analysis.files:
+            text = None
+            if file.fate == KEPT:
+                path, text = next(texts)
+                assert path == file.path
+                text = without_description(path, text, target.text if target else None)
+                if text is None or path in removed:
+                    file, text = replace(file, fate=TARGET_SOURCE), None
+            row = file_row(identity, file)
+            written.fates[file.fate] += 1
+            if text is not None:
+                data = text.encode()
+                place = placed[file.path]
+                row |= {"position": place.position, "component": place.component, "rank": place.rank}
+                row |= {"text": text, "text_sha256": hashlib.sha256(data).hexdigest()}
+                boundary.see(text)
+                boundary.see(file.path)
+                written.kept.add(file.path)
+                written.kept_bytes += len(data)
+                files_of[file.language] += 1
+                bytes_of[file.language] += len(data)
+            writer.write(row, _ROW_BYTES + len(text or ""))
+    written.boundary = boundary.choose()
+    names = sorted(bytes_of, key=lambda name: (-bytes_of[name], name))
+    written.languages = [LanguageShare(name, files_of[name], bytes_of[name]) for name in names]
+    return written
+
+
+def _writer(folder: Path, table: str, schema: pa.Schema, compression: str = "zstd") -> ShardWriter:
+    return ShardWriter(folder, table, schema, max_bytes=1 << 62, batch_bytes=_BATCH_BYTES, compression=compression)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A finished unit, read back."""
+
+    folder: Path
+    repository: dict[str, Any]
+    summary: UnitSummary
+
+    def batches(self, table: str) -> Iterator[pa.RecordBatch]:
+        return stream_batches(self.folder / table)
+
+
+def read_unit(folder: Path) -> Unit:
+    repository = json.loads((folder / "repository.json").read_text("utf-8"))
+    return Unit(folder, repository, read_summary(folder))
