@@ -217,7 +217,7 @@ def _initialise(git_dir: Path) -> None:
     """A bare repository of ours, complete under its name or not there at all."""
     aside = git_dir.with_suffix(f".{os.getpid()}")
     shutil.rmtree(aside, ignore_errors=True)
-    git.Repo.init(aside, bare=True, template="")
+    git.Repo.init(aside, bare=True)
     safegit.write_config(aside)
     shutil.rmtree(git_dir, ignore_errors=True)
     aside.rename(git_dir)

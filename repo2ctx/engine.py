@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
@@ -38,23 +39,32 @@ class Outcome(Generic[R]):
     disk_full: bool = False
 
 
-def run_tasks(task: Callable[[T], R], arguments: Sequence[T], workers: int) -> Iterator[Outcome[R]]:
-    """Run `task` on every argument, in the order given, and yield outcomes as they come.
+class Workers:
+    """A pool of worker processes, as a context manager. Leaving it early stops what they do."""
 
-    `task` must be a module's function and its arguments picklable. Leaving the loop early stops the workers.
-    """
-    if not arguments:
-        return
-    context = multiprocessing.get_context("spawn")
-    count = max(1, min(workers, len(arguments)))
-    pool = ProcessPool(max_workers=count, initializer=isolate_environment, context=context)
-    try:
+    def __init__(self, count: int):
+        self.count = count
+        context = multiprocessing.get_context("spawn")
+        self._pool = ProcessPool(max_workers=count, initializer=isolate_environment, context=context)
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._pool.stop()  # type: ignore[no-untyped-call]
+        self._pool.join()
+
+    def run(self, task: Callable[[T], R], arguments: Sequence[T]) -> Iterator[Outcome[R]]:
+        """Run `task` on every argument, begun in the order given, and yield outcomes as they come.
+
+        `task` must be a module's function and its arguments picklable.
+        """
         waiting: dict[Future[Any], int] = {}
         following = iter(range(len(arguments)))
         while True:
-            # Only as many as are needed to keep the workers busy: an interrupted build has little to drop.
-            while len(waiting) < 2 * count and (index := next(following, None)) is not None:
-                waiting[pool.schedule(_guarded, args=(task, index, arguments[index]))] = index
+            # Only as many as keep the workers busy: an interrupted build has little to drop.
+            while len(waiting) < 2 * self.count and (index := next(following, None)) is not None:
+                waiting[self._pool.schedule(_guarded, args=(task, index, arguments[index]))] = index
             if not waiting:
                 return
             for future in sorted(wait(waiting, return_when=FIRST_COMPLETED).done, key=lambda f: waiting[f]):
@@ -63,9 +73,6 @@ def run_tasks(task: Callable[[T], R], arguments: Sequence[T], workers: int) -> I
                     yield future.result()
                 except ProcessExpired as error:
                     yield Outcome(index, error=f"its worker process died (exit code {error.exitcode}; out of memory?)")
-    finally:
-        pool.stop()  # type: ignore[no-untyped-call]
-        pool.join()
 
 
 def _guarded(task: Callable[[T], R], index: int, argument: T) -> Outcome[R]:

@@ -104,27 +104,35 @@ def _inside(members: Sequence[int], needs: Sequence[Mapping[int, bool]]) -> list
 
 
 def _hard_then_soft(hard: Sequence[set[int]], soft: Sequence[set[int]]) -> list[int]:
-    """A topological order of the hard needs that, among what is ready, takes the fewest open soft needs first."""
+    """A topological order of the hard needs that leaves few soft ones open: among what is ready, first what has no
+    open soft need, then what most others wait for compared with what it needs."""
     users_hard, users_soft = _reversed(hard), _reversed(soft)
     open_hard, open_soft = [len(n) for n in hard], [len(n) for n in soft]
-    ready = [(open_soft[i], i) for i in range(len(hard)) if not open_hard[i]]
-    heapq.heapify(ready)
+    waiting = [len(u) for u in users_soft]
     done = [False] * len(hard)
+
+    def entry(node: int) -> tuple[bool, int, int]:
+        return (open_soft[node] > 0, open_soft[node] - waiting[node], node)
+
+    ready = [entry(i) for i in range(len(hard)) if not open_hard[i]]
+    heapq.heapify(ready)
     result = []
     while ready:
-        count, node = heapq.heappop(ready)
-        if done[node] or count != open_soft[node]:
+        best = heapq.heappop(ready)
+        node = best[2]
+        if done[node] or best != entry(node):
             continue
         done[node] = True
         result.append(node)
+        for need in soft[node]:
+            waiting[need] -= 1
         for user in users_soft[node]:
             open_soft[user] -= 1
-            if not open_hard[user] and not done[user]:
-                heapq.heappush(ready, (open_soft[user], user))
         for user in users_hard[node]:
             open_hard[user] -= 1
-            if not open_hard[user]:
-                heapq.heappush(ready, (open_soft[user], user))
+        for other in {*soft[node], *users_soft[node], *users_hard[node]}:
+            if not open_hard[other] and not done[other]:
+                heapq.heappush(ready, entry(other))
     return result
 
 

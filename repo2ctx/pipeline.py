@@ -27,7 +27,7 @@ from repo2ctx import __version__
 from repo2ctx.card import write_card
 from repo2ctx.config import BuildConfig, length_name
 from repo2ctx.crawl import CrawlOptions, check_git
-from repo2ctx.engine import DISK_FULL, run_tasks
+from repo2ctx.engine import DISK_FULL, Workers
 from repo2ctx.errors import OutputError
 from repo2ctx.fitting import FitTask, fit_repository, read_document
 from repo2ctx.packing import pack
@@ -85,23 +85,37 @@ def build(
     with _locked(out), _explained(out):
         if _already_finished(out, identity):
             return _result_of(out, read_manifest(out), unchanged=True)
-        failures = _build_units(specs, config, out, crawl, workers, reporter)
-        units, repeated = _units(specs, out)
-        failures += repeated
-        _retract(out)
-        manifest = {**identity, **_write_tables(units, config, out, reporter)}
-        ready = [u for u in units if u.repository["target"] is not None]
-        _fit(ready, manifest, config, out, workers, reporter)
-        manifest["tables"] |= _write_packed(ready, config, out, reporter)
-        manifest["failures"] = [{"source": f.source, "line": f.line, "reason": f.reason} for f in failures]
-        manifest["summary"] = _summarize(units, ready, config, out)
-        write_card(out, manifest)
-        write_json(out / MANIFEST, manifest)
-        if not failures:
-            shutil.rmtree(out / WORK)
-        result = _result_of(out, manifest)
-        result.failures = failures
-        return result
+        with Workers(min(workers, len(specs))) as pool:
+            return _build(specs, config, out, identity, crawl, pool, reporter)
+
+
+def _build(
+    specs: Sequence[RepoSpec],
+    config: BuildConfig,
+    out: Path,
+    identity: dict[str, Any],
+    crawl: CrawlOptions,
+    workers: Workers,
+    reporter: Reporter,
+) -> BuildResult:
+    """The stages, one after another."""
+    failures = _build_units(specs, config, out, crawl, workers, reporter)
+    units, repeated = _units(specs, out)
+    failures += repeated
+    _retract(out)
+    manifest = {**identity, **_write_tables(units, config, out, reporter)}
+    ready = [u for u in units if u.repository["target"] is not None]
+    _fit(ready, manifest, config, out, workers, reporter)
+    manifest["tables"] |= _write_packed(ready, config, out, reporter)
+    manifest["failures"] = [{"source": f.source, "line": f.line, "reason": f.reason} for f in failures]
+    manifest["summary"] = _summarize(units, ready, config, out)
+    write_card(out, manifest)
+    write_json(out / MANIFEST, manifest)
+    if not failures:
+        shutil.rmtree(out / WORK)
+    result = _result_of(out, manifest)
+    result.failures = failures
+    return result
 
 
 # What is there already -------------------------------------------------------------------------------------
@@ -214,7 +228,7 @@ def _unit_folder(out: Path, spec: RepoSpec) -> Path:
 
 
 def _build_units(
-    specs: Sequence[RepoSpec], config: BuildConfig, out: Path, crawl: CrawlOptions, workers: int, reporter: Reporter
+    specs: Sequence[RepoSpec], config: BuildConfig, out: Path, crawl: CrawlOptions, workers: Workers, reporter: Reporter
 ) -> list[Failure]:
     """Make the units that are not there yet; returns what could not be had."""
     todo = [spec for spec in specs if not _unit_folder(out, spec).exists()]
@@ -223,7 +237,7 @@ def _build_units(
         reporter.advance("")
     tasks = [UnitTask(spec, _unit_folder(out, spec), config, crawl) for spec in todo]
     failures = []
-    for outcome in run_tasks(build_unit, tasks, workers):
+    for outcome in workers.run(build_unit, tasks):
         spec = todo[outcome.index]
         if outcome.result is not None:
             reporter.advance(_line(spec, outcome.result))
@@ -326,7 +340,12 @@ def _documents_folder(out: Path, unit: Unit) -> Path:
 
 
 def _fit(
-    units: Sequence[Unit], manifest: dict[str, Any], config: BuildConfig, out: Path, workers: int, reporter: Reporter
+    units: Sequence[Unit],
+    manifest: dict[str, Any],
+    config: BuildConfig,
+    out: Path,
+    workers: Workers,
+    reporter: Reporter,
 ) -> None:
     reporter.stage("documents", len(units))
     todo = [u for u in units if not _documents_folder(out, u).exists()]
@@ -341,7 +360,7 @@ def _fit(
         }
         folder = _documents_folder(out, unit)
         tasks.append(FitTask(out, own, unit.repository, folder, config.pack.lengths, config.tokens))
-    for outcome in run_tasks(fit_repository, tasks, workers):
+    for outcome in workers.run(fit_repository, tasks):
         identity = todo[outcome.index].repository["id"]
         if outcome.disk_full:
             raise OSError(errno.ENOSPC, outcome.error)

@@ -23,6 +23,7 @@ _OURS = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_TEMPLATE_DIR": "",  # no hooks from a template
     "GIT_LFS_SKIP_SMUDGE": "1",
     "GIT_PROTOCOL_FROM_USER": "0",
     "GIT_ALLOW_PROTOCOL": ":".join(PROTOCOLS),

@@ -60,7 +60,7 @@ def unresolved_of() -> Callable[[Mapping[str, str]], set[tuple[str, str]]]:
 def git(folder: Path, *args: str, check: bool = True) -> str:
     """Run git in `folder` with no configuration but its own, at a fixed time and as a made-up author."""
     env = {
-        **os.environ,
+        **{key: value for key, value in os.environ.items() if not key.startswith("GIT_")},
         "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_AUTHOR_NAME": "Test", "GIT_AUTHOR_EMAIL": "test@example.invalid",
         "GIT_COMMITTER_NAME": "Test", "GIT_COMMITTER_EMAIL": "test@example.invalid",

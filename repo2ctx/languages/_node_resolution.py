@@ -8,6 +8,7 @@ stands in: the same path under `src`, whatever folder (`dist`, `lib/esm`) the bu
 
 from __future__ import annotations
 
+import itertools
 import json
 import posixpath
 import re
@@ -50,7 +51,7 @@ _BUILT = frozenset({"dist", "build", "lib", "out", "output", "es", "esm", "cjs",
 _FLAVOURS = frozenset({"modern", "legacy", "prod", "production", "dev", "development", "node", "browser", "bundle"})
 _CONDITIONS = frozenset({"node", "module-sync", "default"})
 _DEPENDENCIES = ("dependencies", "devDependencies", "peerDependencies", "optionalDependencies")
-_MOST = 200  # patterns of a workspace, or packages of one name, that are looked at
+_MOST = 100  # patterns of a workspace, packages of one name, targets of one export that are looked at
 _COMMENT = re.compile(r'("(?:[^"\\]|\\.|\\\Z)*(?:"|\Z))|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _LAST_COMMA = re.compile(r'("(?:[^"\\]|\\.|\\\Z)*(?:"|\Z))|,(?=\s*[}\]])', re.DOTALL)
 
@@ -128,7 +129,7 @@ class Packages:
             found.setdefault(folder, []).extend(patterns)
         for path in self.tree.configs("lerna.json"):
             lerna = read_json(self.tree.text(path))
-            found.setdefault(posixpath.dirname(path), []).extend(strings(lerna.get("packages")))
+            found.setdefault(posixpath.dirname(path), []).extend(strings(lerna.get("packages", "packages/*")))
         for path in self.tree.configs("pnpm-workspace.yaml"):
             found.setdefault(posixpath.dirname(path), []).extend(_pnpm_packages(self.tree.text(path) or ""))
         return {folder: patterns[:_MOST] for folder, patterns in found.items() if patterns}
@@ -204,10 +205,11 @@ class Packages:
     def _mapped(self, package: Package, patterns: Patterns, name: str, asker: Asker) -> str | None:
         value, star = patterns.find(name) or (None, "")
         active = _CONDITIONS | ({"require"} if asker.require else {"import"}) | ({"types"} if asker.typed else set())
-        leaves = list(_leaves(value, active))
+        leaves = list(itertools.islice(_leaves(value, active), _MOST))
         if leaves and leaves[0] is None:
             return None
-        for leaf in [*leaves, *_leaves(value, None)]:  # other conditions only if none of ours leads to a file
+        others = _leaves(value, None)  # targets under other conditions: for when ours lead to no file
+        for leaf in itertools.chain(leaves, itertools.islice(others, _MOST)):
             target = (leaf or "").replace("*", star, 8)
             if target.startswith("./"):
                 base = join(package.folder, target)
@@ -236,13 +238,14 @@ class Packages:
         if holder is not None and wanted is not None and wanted.startswith(("file:", "link:", "portal:")):
             place = join(holder.folder, wanted.partition(":")[2])
             return None if place is None else self.by_folder.get(place)
-        candidates = [p for p in self.by_name[name][:_MOST] if p not in scopes[:1]]
-        candidates.sort(key=lambda p: (-len(posixpath.commonpath([f"/{p.folder}", f"/{folder}"])), p.folder))
+        candidates = sorted(self.by_name[name][:_MOST], key=lambda p: _distance(p.folder, folder))
         for root in ancestors(folder):
             for package in candidates if root in self.workspaces else ():
                 if self._is_member(package.folder, root) and (wanted is None or _satisfies(package, wanted)):
                     return package
-        return next((p for p in candidates if wanted is not None and _satisfies(p, wanted)), None)
+        # A package that depends on its own name means a release of itself.
+        others = [p for p in candidates if p not in scopes[:1]]
+        return next((p for p in others if wanted is not None and _satisfies(p, wanted)), None)
 
     def _is_member(self, folder: str, root: str) -> bool:
         if root and not folder.startswith(f"{root}/"):
@@ -319,6 +322,11 @@ def _leaves(value: object, active: frozenset[str] | set[str] | None) -> Iterator
             yield current
 
 
+def _distance(folder: str, other: str) -> tuple[int, str]:
+    """Sorts folders by how much of the path to `other` they share, the most first."""
+    return -len(posixpath.commonpath([f"/{folder}", f"/{other}"])), folder
+
+
 def _dependency(package: Package, name: str) -> str | None:
     """The version that a package wants of another, if it names it as a dependency."""
     for key in _DEPENDENCIES:
@@ -382,12 +390,15 @@ def split_name(name: str) -> tuple[str, str]:
 
 def read_json(source: str | None) -> dict[str, object]:
     """A JSON object, comments and trailing commas allowed; {} for anything else."""
-    plain = _COMMENT.sub(lambda m: m[1] or " ", (source or "").lstrip("\ufeff"))
+    plain = (source or "").lstrip("\ufeff")
     try:
-        data = json.loads(_LAST_COMMA.sub(lambda m: m[1] or "", plain))
+        return table(json.loads(plain))
+    except (ValueError, RecursionError):
+        plain = _COMMENT.sub(lambda m: m[1] or " ", plain)
+    try:
+        return table(json.loads(_LAST_COMMA.sub(lambda m: m[1] or "", plain)))
     except (ValueError, RecursionError):
         return {}
-    return table(data)
 
 
 def table(value: object) -> dict[str, object]:

@@ -51,8 +51,11 @@ _NO_CODE = re.compile(
     rb"""|"[^"\\\n\0]*(?:\\[^\0][^"\\\n\0]*)*"|'[^'\\\n\0]*(?:\\[^\0][^'\\\n\0]*)*'"""
 )
 _W = rb"[\w\x80-\xff]"
-# In Go, a name right before another name is being declared: a parameter, a field, a variable with its type.
-_DECLARED = re.compile(rb"(?<![\w.])(%b+(?:\s*,\s*%b+)*)[ \t]+(?=[\w\x80-\xff*\[]|<-)" % (_W, _W))
+# In Go, a name right before another name is being declared: a parameter, a field, a variable with its type. What
+# stands before tells names from types: in `a T, b U` the list of names before U is not `T, b`.
+_DECLARED = re.compile(
+    rb"(?<=[(\[{,;\n\t ])(?<![^(\[{,; ] )(%b++(?:\s*+,\s*+%b++){0,50}+)[ \t]+(?=[\w\x80-\xff*\[]|<-)" % (_W, _W)
+)
 _METHOD = re.compile(rb"(?:^|[{;])[ \t]*%b+\(" % _W, re.MULTILINE)
 _LITERAL = re.compile(rb"func\s*\([^{\n]*")
 _LOCALS = tuple(
@@ -71,7 +74,6 @@ _COMMON = frozenset(
         "Type", "Unlock", "Unwrap", "Value", "Write", "WriteHeader", "WriteString", "WriteTo",
     }
 )  # fmt: skip
-_COLON = ord(":")
 _DEEPEST = 64  # slashes of an import path: keeps the cost of absurd ones linear
 
 
@@ -190,13 +192,12 @@ def _gather(code: bytes, local: set[bytes], to: set[bytes]) -> None:
     words = set(code.translate(_NAMES_ONLY).split())
     words -= local
     words -= to
-    for word in words:
-        if b"." in word or word[-1] == _COLON:
-            head, *rest = word.rstrip(b":").split(b".")
-            if not head or head in local:
-                to.update([b"." + part for part in rest if part])
-                continue
-        to.add(word)
+    for word in [word for word in words if b"." in word or b":" in word]:
+        head, *rest = word.rstrip(b":").split(b".")
+        if not head or head in local:
+            words.discard(word)
+            words.update([b"." + part for part in rest if part])
+    to |= words
 
 
 def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unresolved]:

@@ -54,6 +54,7 @@ _NO_CODE = re.compile(
     re.DOTALL,
 )
 _NEW = re.compile(rb"new(?<![\w$]new)\s+([\w$.]+)\(")  # begins with a literal, which makes the search fast
+_PACKAGE = re.compile(rb"([^;{]*?)\bpackage\s+([\w$.\x80-\xff]+)\s*;")
 _NAMES_ONLY = bytes(c if chr(c).isalnum() or c in b"_$.@(" or c >= 0x80 else 0x20 for c in range(256))
 _DEEPEST = 16  # parts of a package or of a nested type: keeps the cost of absurd names linear
 
@@ -73,7 +74,7 @@ def scan(root: Node, path: str) -> Syntax:
             while outer and outer[-1][0] <= node.start_byte:
                 outer.pop()
             name = text(node.child_by_field_name("name"))
-            dotted = f"{outer[-1][1]}.{name}" if outer else name
+            dotted = f"{outer[-1][1]}.{name}" if 0 < len(outer) < _DEEPEST else name
             outer.append((node.end_byte, dotted))
             defines.append(dotted)
         elif kind in _HIDING:
@@ -91,7 +92,13 @@ def scan(root: Node, path: str) -> Syntax:
             tags.append(f"module:{_dotted(node.child_by_field_name('name'))}")
         else:
             imports.append(Import(_dotted(node.child_by_field_name("module")), line(node), "require"))
-    chunks.append((root.text or b"")[max(0, start - root.start_byte) :])
+    source = root.text or b""
+    start = max(0, start - root.start_byte)
+    if not package and (head := _PACKAGE.match(_NO_CODE.sub(b" ", source[:start] or source))):
+        # The grammar does not know a package declaration with annotations.
+        package = head[2].decode("utf-8", "replace")
+        chunks.append(head[1])
+    chunks.append(source[start:])
     uses = [name for name in _names(b" ".join(chunks)) if name not in hidden]
     return Syntax(tuple(imports), package, tuple(defines), tuple(uses), tuple(dict.fromkeys(tags)))
 
@@ -218,8 +225,11 @@ class _File:
             yield from self._edge(files, "import")
         elif star and item.name in self.index.packages:
             self.wildcards.append((item.name, ""))
-        elif self.index.looks_internal(item.name if star else item.name.rpartition(".")[0]):
-            yield Unresolved(self.path, item.name, item.line)
+        else:
+            if not item.names:
+                self.named.setdefault(item.name.rpartition(".")[2], [])  # hides the package's type of that name
+            if self.index.looks_internal(item.name if star else item.name.rpartition(".")[0]):
+                yield Unresolved(self.path, item.name, item.line)
 
     def edges(self, files: Mapping[str, _File]) -> Iterator[Edge | Unresolved]:
         yield from self.imported

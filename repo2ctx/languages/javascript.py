@@ -57,7 +57,9 @@ _FUNCTIONS = frozenset({
 })  # fmt: skip
 _AROUND_CALLEE = frozenset({"parenthesized_expression", "member_expression", "unary_expression"})
 _LONGEST_NAME = 1000  # bytes; longer strings name no file
-_MOST_CONFIGS = 200  # that one config may extend or reference
+_MOST_EXTENDED = 30  # configs that one may extend
+_MOST_REFERENCED = 200  # configs that one may reference
+_MOST_PLACES = 30  # that one name may be looked for in
 
 
 def scan(root: Node, path: str) -> Syntax:
@@ -197,7 +199,8 @@ class _Resolver:
             mapped |= own
             for base in bases:
                 found = self.packages.path(base, asker)
-                if found is not None:
+                # No alias leaves the ending of a data file out: `jest` is not jest.json.
+                if found is not None and (not found.endswith(".json") or base.endswith(".json")):
                     return found
         if name.startswith("#"):
             return self.packages.internal(name, asker)
@@ -288,7 +291,7 @@ class _Projects:
                     for name in strings(table(reference).get("path")):
                         base = join(posixpath.dirname(current), name)
                         found = None if base is None else self._readable(base, posixpath.join(base, "tsconfig.json"))
-                        if found and found not in reached and len(reached) < _MOST_CONFIGS:
+                        if found and found not in reached and len(reached) < _MOST_REFERENCED:
                             reached.append(found)
             self.by_config[config] = tuple(self._project(c) for c in reached)
         return self.by_config[config]
@@ -304,28 +307,27 @@ class _Projects:
                     return table(data.get("compilerOptions"))[key], posixpath.dirname(name)
             return None, folder
 
-        def place(start: str, name: str) -> str | None:
-            if name.startswith("${configDir}"):
-                return join(folder, f".{name.removeprefix('${configDir}')}")
-            return join(start, name)
+        def places(names: object, start: str) -> tuple[str, ...]:
+            found = []
+            for name in strings(names)[:_MOST_PLACES]:
+                own = name.startswith("${configDir}")
+                found.append(join(folder, name.replace("${configDir}", ".", 1)) if own else join(start, name))
+            return tuple(place for place in found if place is not None)
 
-        base_urls, start = option("baseUrl")
-        base_url = next((place(start, name) for name in strings(base_urls)), None)
+        base_url = next(iter(places(*option("baseUrl"))), None)
         paths, start = option("paths")
-        start = start if base_url is None else base_url
         patterns = Patterns()
         for key, names in table(paths).items():
-            patterns.add(key, tuple(p for p in (place(start, name) for name in strings(names)) if p is not None))
-        root_dirs, start = option("rootDirs")
-        placed = tuple(p for p in (place(start, name) for name in strings(root_dirs)) if p is not None)
+            patterns.add(key, places(names, start if base_url is None else base_url))
         javascript = "jsconfig" in posixpath.basename(config) or option("allowJs")[0] is True
-        return _Project(folder, patterns, base_url, placed, javascript or option("checkJs")[0] is True)
+        javascript = javascript or option("checkJs")[0] is True
+        return _Project(folder, patterns, base_url, places(*option("rootDirs")), javascript)
 
     def _extended(self, config: str) -> list[tuple[str, dict[str, object]]]:
         """The config and all that it extends: what comes earlier overrides what comes later."""
         found: dict[str, dict[str, object]] = {}
         waiting = [config]
-        while waiting and len(found) < _MOST_CONFIGS:
+        while waiting and len(found) < _MOST_EXTENDED:
             current = waiting.pop()
             if current in found:
                 continue

@@ -18,7 +18,7 @@ import tree_sitter_rust
 from tree_sitter import Node
 
 from repo2ctx.languages import RepoTree, join, text, walk
-from repo2ctx.languages.rust_crates import LOST, Crates
+from repo2ctx.languages.rust_crates import Crates
 from repo2ctx.records import Edge, Import, Strength, Syntax, Unresolved
 
 GRAMMARS = {"Rust": tree_sitter_rust.language}
@@ -36,7 +36,8 @@ _TAIL = re.compile(rb"::(?:r#)?\w++(?:::(?:r#)?\w++)*+")
 _NAMES = bytes(byte if byte > 127 or chr(byte).isalnum() or byte == ord("_") else ord(" ") for byte in range(256))
 _OUTSIDE = frozenset({b"std", b"core", b"alloc"})
 _TOKEN = re.compile(r"\w+|::|[{},*]")
-_COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_SIMPLE = re.compile(r"[\w:]+")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _ATTRIBUTES = re.compile(rb'(?:\s|#\[(?:[^\]"]|"[^"]*")*+\]|//[^\n]*\n|pub(?:\s*\([^)]*\))?)*+\Z')
 _PATH_ATTRIBUTE = re.compile(rb'\bpath\s*=\s*"([^"\n]*)"')
 _GENERATED_ITEM = re.compile(
@@ -113,7 +114,7 @@ class _Source:
         self._inline.append(inline)
 
     def inline_at(self, offset: int) -> str:
-        return self._inline[bisect_right(self._starts, offset) - 1]
+        return self._inline[bisect_right(self._starts, offset) - 1] if self.inline_modules else ""
 
     def modules(self) -> Iterator[Import]:
         for match in self.mods:
@@ -133,7 +134,7 @@ class _Source:
             if self.is_code(match.start()):
                 self.use_spans.append(match.span())
                 inline, line = self.inline_at(match.start()), self.line(match.start())
-                for path, binding in _use_tree(_decode(_COMMENT.sub(b" ", match[1]))):
+                for path, binding in _use_tree(_decode(match[1])):
                     yield Import(path, line, "use", names=(inline, binding))
 
     def extern_crates(self) -> Iterator[Import]:
@@ -177,11 +178,14 @@ def _join(inline: str, name: str) -> str:
 
 def _use_tree(source: str) -> Iterator[tuple[str, str]]:
     """Each leaf of a use tree: its path, and the name that it gets ("*" if it is a glob, "_" if none)."""
+    if _SIMPLE.fullmatch(source):
+        yield _leaf(source.split("::"), None)
+        return
     outer: list[list[str]] = []
     path: list[str] = []
     alias: str | None = None
     fresh = False
-    for token in [*_TOKEN.findall(source.replace("r#", "")), ","]:
+    for token in [*_TOKEN.findall(_COMMENT.sub(" ", source).replace("r#", "")), ","]:
         if token == "{":
             outer.append(list(path))
             fresh = False
@@ -217,13 +221,19 @@ def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unr
     crates = Crates(tree, syntax)
     yield from crates.mod_edges
     for path in sorted(syntax):
-        done: set[tuple[str, ...]] = set()
+        outside: set[tuple[str, bool, str]] = set()  # where paths start that leave the repository: most do
         for imported in syntax[path].imports:
             if imported.kind == "include":
                 yield from _included(crates, path, imported)
-            elif imported.kind == "use" and (key := (imported.name, *imported.names)) not in done:
-                done.add(key)
-                yield from _used(crates, path, imported)
+            elif imported.kind == "use":
+                segments = imported.name.split("::")
+                start = (imported.names[0], len(imported.names) > 1, segments[0])
+                if start in outside:
+                    continue
+                found = _used(crates, path, imported, segments)
+                if found is None and segments[0]:
+                    outside.add(start)
+                yield from found or ()
 
 
 def _included(crates: Crates, path: str, imported: Import) -> Iterator[Edge | Unresolved]:
@@ -236,18 +246,16 @@ def _included(crates: Crates, path: str, imported: Import) -> Iterator[Edge | Un
         yield Unresolved(path, imported.name, imported.line)
 
 
-def _used(crates: Crates, path: str, imported: Import) -> Iterator[Edge | Unresolved]:
-    inline, declared = imported.names[0], len(imported.names) > 1
-    segments = imported.name.split("::")
+def _used(crates: Crates, path: str, imported: Import, segments: list[str]) -> list[Edge | Unresolved] | None:
+    """What a path leads to; None if it leads out of the repository."""
+    declared = len(imported.names) > 1
+    inside = False
     found: dict[str, Strength] = {}
-    lost = False
-    for module in crates.modules_of(path, inline):
+    for module in crates.modules_of(path, imported.names[0]):
         target = crates.find(module, segments, declared)
+        inside |= target is not None
         if isinstance(target, str):
             found[target] = "soft" if module.is_below(target) else "hard"
-        lost |= target is LOST
-    for file, strength in found.items():
-        if file != path:
-            yield Edge(path, file, "use", strength)
-    if lost and not found and declared:
-        yield Unresolved(path, imported.name, imported.line)
+    if inside and not found and declared:
+        return [Unresolved(path, imported.name, imported.line)]
+    return [Edge(path, file, "use", found[file]) for file in found if file != path] if inside else None

@@ -113,7 +113,5 @@ def targets(tree: RepoTree, manifest: Manifest, mains: Mapping[str, list[str]]) 
             wanted += [join(manifest.folder, path)] if isinstance(path, str) else []
         home = posixpath.join(manifest.folder, folder)
         wanted += [path for path in tree.by_directory.get(home, ()) if path.endswith(".rs")]
-        wanted += [
-            path for path in tree.by_name.get("main.rs", ()) if posixpath.dirname(posixpath.dirname(path)) == home
-        ]
+        wanted += mains.get(home, ())
     return list(dict.fromkeys(path for path in wanted if path is not None and path in tree.paths))

@@ -1,0 +1,63 @@
+# make env | demo | test: see README.md. Everything goes into .venv and outputs/.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+# make demo REPOS=my.txt builds your own list; its rows go to outputs/<name of the list>.
+DEMO_LIST := data/lists/demo.txt
+REPOS ?= $(DEMO_LIST)
+LENGTHS ?= 8k,32k
+OUT ?= outputs/$(basename $(notdir $(REPOS)))
+SAMPLES := $(notdir $(wildcard data/sample/*))
+
+.PHONY: env demo samples test lint test-slow clean
+
+env: $(STAMP)
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "repo2ctx needs Python 3.11 or later; set PYTHON=python3.12, say" >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	grep -v '^deepspeed==' requirements.lock > $(VENV)/requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -r $(VENV)/requirements.txt
+	# deepspeed looks for torch while it is built, so it comes after it and is built beside it
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps $$(grep '^deepspeed==' requirements.lock)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	touch $(STAMP)
+
+demo: env samples
+	@if [ "$(REPOS)" = "$(DEMO_LIST)" ]; then rm -rf "$(OUT)"; fi
+	$(BIN)/repo2ctx build --repos "$(REPOS)" --out "$(OUT)" --lengths $(LENGTHS)
+	@echo; echo "One example (repo2ctx inspect $(OUT)):"; echo
+	@$(BIN)/repo2ctx inspect "$(OUT)"
+	@echo; echo "The dataset is in $(OUT): read $(OUT)/README.md, or load it with"
+	@echo "  datasets.load_dataset(\"$(OUT)\", \"packed-$(lastword $(subst $(comma), ,$(LENGTHS)))\")"
+
+comma := ,
+
+# The samples are plain folders here; a build reads git repositories, so each becomes one, always with the same commit.
+samples: $(addprefix outputs/sample/,$(SAMPLES))
+
+outputs/sample/%: data/sample/%
+	@rm -rf "$@" && mkdir -p outputs/sample && cp -R "$<" "$@"
+	@cd "$@" && export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 \
+		GIT_AUTHOR_NAME=repo2ctx GIT_AUTHOR_EMAIL=repo2ctx@example.invalid GIT_AUTHOR_DATE=2026-01-01T00:00:00Z \
+		GIT_COMMITTER_NAME=repo2ctx GIT_COMMITTER_EMAIL=repo2ctx@example.invalid GIT_COMMITTER_DATE=2026-01-01T00:00:00Z && \
+		unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE && \
+		git init --quiet --initial-branch=main && git add --all --force && git commit --quiet --message "Sample"
+
+test: env lint
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+lint: env
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test-slow: env
+	$(BIN)/python -m pytest -m slow
+
+clean:
+	rm -rf outputs $(VENV)

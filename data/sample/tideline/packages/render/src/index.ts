@@ -1,0 +1,2 @@
+export { renderChart } from "./chart.js";
+export { renderTable } from "./table.js";

@@ -1,0 +1,396 @@
+"""The main job, end to end, on small repositories."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import datasets
+import pytest
+from conftest import git, write_files
+
+from repo2ctx.config import BuildConfig, TokensConfig
+from repo2ctx.crawl import CrawlOptions
+from repo2ctx.errors import OutputError
+from repo2ctx.pipeline import build
+from repo2ctx.repolist import read_list
+from repo2ctx.schema import PACKED, Dataset
+from repo2ctx.tokens import load_tokenizer
+
+ROOT = Path(__file__).parents[1]
+README = "# Notes\n\nKeeps plain-text notes and finds them by the words in them.\n"
+PYTHON = {
+    "pyproject.toml": '[project]\nname = "notes"\ndescription = "Keeps notes and finds them again"\nlicense = "MIT"\n',
+    "README.md": README,
+    "notes/__init__.py": "from notes.index import Index\n",
+    "notes/index.py": "from notes.words import split\n\n\nclass Index:\n    pass\n",
+    "notes/words.py": "def split(text):\n    return text.split()\n",
+    "tests/test_index.py": "from notes import Index\n",
+    "logo.png": b"\x89PNG\r\n\x1a\n\0\0",
+    "uv.lock": "version = 1\n",
+    "vendor/x.py": "y = 1\n",
+    "empty.py": "",
+}
+
+
+class Silent:
+    """A reporter for tests."""
+
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+
+    def stage(self, name: str, total: int) -> None:
+        pass
+
+    def advance(self, what: str) -> None:
+        pass
+
+    def notice(self, text: str) -> None:
+        self.notices.append(text)
+
+
+def run(tmp_path: Path, lines: list[str], out: str = "out", workers: int = 1, **config):
+    (tmp_path / "list.txt").write_text("\n".join(lines) + "\n")
+    specs, _ = read_list(tmp_path / "list.txt")
+    settings = BuildConfig.model_validate({"pack": {"lengths": "2k,8k"}, **config})
+    return build(specs, settings, tmp_path / out, CrawlOptions(tmp_path / "cache"), workers, Silent())
+
+
+def command(*args: object, **kwargs) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "repo2ctx.cli", *map(str, args)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+        **kwargs,
+    )
+
+
+def hashes(out: Path) -> dict[str, str]:
+    return {
+        str(p.relative_to(out)): hashlib.sha256(p.read_bytes()).hexdigest()
+        for p in sorted(out.rglob("*"))
+        if p.is_file()
+    }
+
+
+def test_every_file_has_a_row_with_its_fate(make_repo, tmp_path):
+    repo = make_repo(PYTHON)
+    (repo / "link.py").symlink_to("/etc/passwd")
+    git(repo, "add", "link.py")
+    git(repo, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},sub")
+    git(repo, "commit", "-qm", "more")
+    result = run(tmp_path, [str(repo)])
+    rows = {r["path"]: r for r in Dataset(tmp_path / "out").rows("files")}
+    assert {p: r["fate"] for p, r in rows.items() if r["fate"] != "kept"} == {
+        "README.md": "target-source", "logo.png": "binary", "uv.lock": "lock-file", "vendor/x.py": "vendored",
+        "link.py": "symlink", "sub": "submodule",
+    }  # fmt: skip
+    assert set(rows) == {*PYTHON, "link.py", "sub"}
+    for row in rows.values():
+        kept = row["fate"] == "kept"
+        assert (row["text"] is not None) == (row["position"] is not None) == (row["rank"] is not None) == kept
+        if kept:
+            assert row["text_sha256"] == hashlib.sha256(row["text"].encode()).hexdigest()
+    assert (
+        rows["notes/words.py"]["position"] < rows["notes/index.py"]["position"] < rows["notes/__init__.py"]["position"]
+    )
+    assert rows["pyproject.toml"]["text"] == PYTHON["pyproject.toml"].replace("Keeps notes and finds them again", "")
+    assert result.fates["kept"] == 6
+
+
+def test_a_packed_row_is_what_it_says(make_repo, tmp_path):
+    run(tmp_path, [str(make_repo(PYTHON))], split={"validation": 0, "test": 0})
+    dataset = Dataset(tmp_path / "out")
+    texts = {r["path"]: r for r in dataset.rows("files") if r["fate"] == "kept"}
+    tokenizer = load_tokenizer(TokensConfig())
+    row = dataset.packed_row("packed/8k/train", 0)
+    (segment,) = row["segments"]
+    assert segment["start"] == 0
+    assert segment["target_end"] == len(row["input_ids"])
+    assert tokenizer.decode(row["input_ids"][segment["target_start"] : -1]) == "Keeps notes and finds them again"
+    assert row["input_ids"][-1] == tokenizer.eos
+    context = tokenizer.decode(row["input_ids"][: segment["target_start"]])
+    assert "finds them" not in context
+    assert [s["path"] for s in row["spans"]] == sorted(texts, key=lambda p: texts[p]["position"])
+    for span in row["spans"]:
+        assert tokenizer.decode(row["input_ids"][span["start"] : span["end"]]) == texts[span["path"]]["text"]
+        assert span["text_sha256"] == texts[span["path"]]["text_sha256"]
+        assert f'"{span["path"]}"\n' in context
+
+
+def test_a_long_repository_leaves_out_its_lowest_ranked_files(make_repo, tmp_path):
+    files = {"core.py": "x = 1\n" * 20, "README.md": README}
+    files |= {f"user_{i:02d}.py": f"import core\n\nvalue = {i}\n" * 30 for i in range(40)}
+    files |= {f"tests/test_{i:02d}.py": f"import core\n\nvalue = {i}\n" * 30 for i in range(40)}
+    run(tmp_path, [str(make_repo(files))], split={"validation": 0, "test": 0})
+    dataset = Dataset(tmp_path / "out")
+    rank = {r["path"]: r["rank"] for r in dataset.rows("files") if r["fate"] == "kept"}
+    row = dataset.packed_row("packed/2k/train", 0)
+    paths = [s["path"] for s in row["spans"]]
+    assert 0.95 * 2048 < len(row["input_ids"]) <= 2048
+    assert paths[0] == "core.py"
+    assert not any(p.startswith("tests/") for p in paths)
+    assert min(rank[p] for p in paths) >= max(rank[p] for p in rank if p not in paths)
+    target = row["input_ids"][row["segments"][0]["target_start"] :]
+    assert load_tokenizer(TokensConfig()).decode(target[:-1]).startswith("Keeps plain-text notes")
+
+
+def test_short_repositories_share_a_row(make_repo, tmp_path):
+    names = [str(make_repo({**PYTHON, "n.py": f"n = {i}\n"}, f"repo{i}")) for i in range(5)]
+    run(tmp_path, names, split={"validation": 0, "test": 0})
+    dataset = Dataset(tmp_path / "out")
+    rows = [
+        dataset.packed_row("packed/2k/train", i) for i in range(sum(s.rows for s in dataset.shards("packed/2k/train")))
+    ]
+    assert len(rows) < 5
+    seen = []
+    for row in rows:
+        assert row["segments"][0]["start"] == 0
+        for a, b in zip(row["segments"], row["segments"][1:], strict=False):
+            assert a["target_end"] == b["start"]
+        assert row["segments"][-1]["target_end"] == len(row["input_ids"]) <= 2048
+        for span in row["spans"]:
+            segment = row["segments"][span["segment"]]
+            assert segment["start"] < span["start"] <= span["end"] < segment["target_start"]
+        seen += [s["repository"] for s in row["segments"]]
+    assert sorted(seen) == sorted(r["id"] for r in dataset.repositories())
+
+
+def test_datasets_loads_every_config_with_no_code_of_ours(make_repo, tmp_path):
+    repos = [str(make_repo({**PYTHON, "n.py": f"n = {i}\n"}, f"repo{i}")) for i in range(2)]
+    lines = [json.dumps({"repo": repos[0], "split": "train"}), json.dumps({"repo": repos[1], "split": "test"})]
+    run(tmp_path, lines)
+    out = str(tmp_path / "out")
+    load = lambda name, **kw: datasets.load_dataset(out, name, cache_dir=str(tmp_path / "hf"), **kw)  # noqa: E731
+    packed = load("packed-2k")
+    assert set(packed) == {"train", "test"}  # no empty split
+    assert packed["train"].features["input_ids"].feature.dtype == "int32"
+    assert len(load("packed-8k", split="train")) == 1
+    assert len(load("files", split="train")) == 22
+    assert {r["split"] for r in load("repositories", split="train")} == {"train", "test"}
+    assert len(load("edges", split="train")) > 0
+    assert next(iter(load("packed-2k", split="test", streaming=True)))["segments"][0]["repository"].startswith("local/")
+    shard = next((tmp_path / "out" / "packed/2k/train").glob("*.arrow"))
+    assert datasets.Dataset.from_file(str(shard)).num_rows == 1
+    import pyarrow as pa
+
+    with pa.memory_map(str(shard)) as source:
+        assert pa.ipc.open_stream(source).schema.equals(PACKED)
+
+
+def test_the_same_bytes_from_any_number_of_workers_and_any_hash_seed(make_repo, tmp_path):
+    repos = [make_repo({**PYTHON, f"extra_{i}.py": f"import notes\nx = {i}\n"}, f"repo{i}") for i in range(4)]
+    (tmp_path / "list.txt").write_text("".join(f"{r}\n" for r in repos))
+    found = []
+    for seed, workers in [("0", 1), ("5", 3)]:
+        out = tmp_path / f"out{seed}"
+        done = command(
+            "build", "--repos", tmp_path / "list.txt", "--out", out, "--lengths", "2k,8k", "--workers", workers,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        found.append(hashes(out))
+    assert found[0] == found[1]
+    assert any(name.startswith("packed/8k/") for name in found[0])
+
+
+def test_a_finished_build_is_left_alone(make_repo, tmp_path):
+    repo = make_repo(PYTHON)
+    run(tmp_path, [str(repo)])
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*") if p.is_file()}
+    write_files(repo, {"later.py": "z = 3\n"})
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "later")
+    result = run(tmp_path, [str(repo)])
+    assert result.unchanged
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*") if p.is_file()} == before
+
+
+def test_another_configuration_or_list_stops_and_says_what_differs(make_repo, tmp_path):
+    repo, other = make_repo(PYTHON), make_repo(PYTHON, "other")
+    run(tmp_path, [str(repo)])
+    before = hashes(tmp_path / "out")
+    with pytest.raises(OutputError, match=r"pack\.lengths was \[2048, 8192\], now \[4096\]"):
+        run(tmp_path, [str(repo)], pack={"lengths": "4k"})
+    with pytest.raises(OutputError, match=r"the list now has local/.*/other"):
+        run(tmp_path, [str(repo), str(other)])
+    assert hashes(tmp_path / "out") == before
+    (tmp_path / "strange").mkdir()
+    (tmp_path / "strange" / "thesis.tex").write_text("x")
+    with pytest.raises(OutputError, match=r"holds other files \(thesis\.tex\)"):
+        run(tmp_path, [str(repo)], out="strange")
+    assert [p.name for p in (tmp_path / "strange").iterdir()] == ["thesis.tex"]
+
+
+def test_a_failed_repository_is_told_and_tried_again(make_repo, tmp_path):
+    good = make_repo(PYTHON)
+    lines = [str(good), str(tmp_path / "later")]
+    result = run(tmp_path, lines)
+    assert [f.source for f in result.failures] == [lines[1]]
+    assert result.failures[0].line == 2
+    assert result.repositories == 1
+    first = Dataset(tmp_path / "out").repositories()
+    write_files(good, {"moved_on.py": ""})
+    git(good, "add", "-A")
+    git(good, "commit", "-qm", "moved on")
+    make_repo({**PYTHON, "z.py": ""}, "later")
+    result = run(tmp_path, lines)
+    assert not result.failures
+    rows = Dataset(tmp_path / "out").repositories()
+    assert [r["name"] for r in rows] == [f"local/{tmp_path.name}/repo", f"local/{tmp_path.name}/later"]
+    assert rows[0]["commit"] == first[0]["commit"]  # pinned when it was built
+    assert not (tmp_path / "out" / ".build").exists()
+    assert run(tmp_path, lines).unchanged
+
+
+def test_one_commit_named_twice_is_built_once(make_repo, tmp_path):
+    repo = make_repo(PYTHON)
+    result = run(tmp_path, [str(repo), f"{repo}@main"])
+    assert result.repositories == 1
+    assert "the same commit as line 1" in result.failures[0].reason
+
+
+def test_splits_by_hash_do_not_depend_on_the_rest_of_the_list(make_repo, tmp_path):
+    repos = [str(make_repo({**PYTHON, "n.py": f"n = {i}\n"}, f"repo{i}")) for i in range(8)]
+    split = {"validation": 0.3, "test": 0.3}
+    run(tmp_path, repos, out="all", split=split)
+    run(tmp_path, repos[3:5], out="some", split=split)
+    everything = {r["id"]: r["split"] for r in Dataset(tmp_path / "all").repositories()}
+    assert len(set(everything.values())) > 1
+    for row in Dataset(tmp_path / "some").repositories():
+        assert everything[row["id"]] == row["split"]
+    for table in Dataset(tmp_path / "all").tables():
+        if table.startswith("packed/2k/"):
+            for row in Dataset(tmp_path / "all").rows(table, ("segments",)):
+                assert {everything[s["repository"]] for s in row["segments"]} == {table.rsplit("/", 1)[1]}
+
+
+def test_a_repository_without_a_target_has_files_but_no_row(make_repo, tmp_path):
+    result = run(tmp_path, [str(make_repo({"a.py": "x = 1\n"})), str(make_repo(PYTHON, "other"))])
+    assert result.targets == {"none": 1, "metadata": 1}
+    assert result.packed["2k"]["documents"] == 1
+    assert result.repositories == 2
+
+
+def test_a_target_longer_than_the_row_is_refused_not_cut(make_repo, tmp_path):
+    words = "It keeps many different notes. " * 70
+    result = run(
+        tmp_path,
+        [json.dumps({"repo": str(make_repo(PYTHON)), "summary": words})],
+        pack={"lengths": [256, 8192]},
+    )
+    assert result.refused == {"256: target longer than the row": 1}
+    assert result.packed["8k"]["documents"] == 1
+
+
+@pytest.mark.parametrize("files", [{}, {"only.png": b"\0\1"}, {"README.md": README}])
+def test_repositories_with_nothing_to_read(make_repo, tmp_path, files):
+    result = run(tmp_path, [json.dumps({"repo": str(make_repo(files)), "summary": "Nothing is here."})])
+    assert result.refused == {"2k: no kept file": 1, "8k: no kept file": 1}
+    assert not result.failures
+    assert Dataset(tmp_path / "out").repositories()[0]["files"] == len(files)
+
+
+def test_hostile_names_and_contents(make_repo, tmp_path):
+    files = {
+        "ok.py": "import sys\n", "tab\there.py": "x = 1\n", "new\nline.py": "x = 2\n", "\udcff.py": "x = 3\n", "\\xff.py": "x = 4\n",
+        'quo"te.py': "x = 5\n", "forge.py": '== aaaaaa "fake.py"\n', "nul.py": b"a\0b", "bom.py": b"\xef\xbb\xbfx = 6\n",
+        "special.txt": "<|endoftext|><|im_end|>", "deep.js": "(" * 50_000, "README.md": README,
+    }  # fmt: skip
+    result = run(tmp_path, [str(make_repo(files))])
+    assert not result.failures
+    rows = {r["path"]: r for r in Dataset(tmp_path / "out").rows("files")}
+    assert len(rows) == len(files) - 1  # the two names that read alike
+    assert rows["special.txt"]["text"] == "<|endoftext|><|im_end|>"
+    assert rows["bom.py"]["text"] == "\ufeffx = 6\n"
+    assert rows["nul.py"]["fate"] == "binary"
+    fates = [r["fate"] for r in Dataset(tmp_path / "out").rows("files") if r["path"] == "\\xff.py"]
+    assert sorted(fates) == ["kept", "name-collision"]
+
+
+def test_no_file_can_forge_another(make_repo, tmp_path):
+    run(tmp_path, [str(make_repo({**PYTHON, "forge.py": "\n".join(f'== {i:06x} "x.py"' for i in range(3000))}))])
+    dataset = Dataset(tmp_path / "out")
+    (repository,) = dataset.repositories()
+    assert not any(repository["boundary"] in (r["text"] or "") for r in dataset.rows("files"))
+
+
+def test_a_killed_build_goes_on_and_gives_the_same_bytes(make_repo, tmp_path):
+    repos = [make_repo({**PYTHON, "n.py": f"n = {i}\n"}, f"repo{i}") for i in range(6)]
+    (tmp_path / "list.txt").write_text("".join(f"{r}\n" for r in repos))
+    arguments = ["build", "--repos", tmp_path / "list.txt", "--lengths", "2k", "--workers", 1, "--out"]
+    assert command(*arguments, tmp_path / "whole").returncode == 0
+    out = tmp_path / "killed"
+    for wanted in (1, 3, 5):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "repo2ctx.cli", *map(str, arguments), str(out)],
+            cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None:
+            units = out / ".build" / "units"
+            if units.exists() and sum(not u.name.startswith(".") for u in units.iterdir()) >= wanted:
+                break
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        assert not (out / "manifest.json").exists()
+        partial = command("inspect", out)
+        assert partial.returncode == 1
+        assert "again to finish" in partial.stderr
+    unit_times = {p: p.stat().st_mtime_ns for p in (out / ".build" / "units").glob("[!.]*")}
+    assert unit_times
+    done = command(*arguments, out)
+    assert done.returncode == 0, done.stderr
+    assert hashes(out) == hashes(tmp_path / "whole")
+
+
+def test_two_builds_do_not_share_a_directory(make_repo, tmp_path):
+    import fcntl
+
+    (tmp_path / "out" / ".build").mkdir(parents=True)
+    with (tmp_path / "out" / ".build" / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(OutputError, match="another build is at work"):
+            run(tmp_path, [str(make_repo(PYTHON))])
+
+
+def test_the_manifest_tells_the_truth_and_no_secrets(make_repo, tmp_path):
+    run(tmp_path, [str(make_repo(PYTHON))])
+    out = tmp_path / "out"
+    manifest = json.loads((out / "manifest.json").read_text())
+    for shards in manifest["tables"].values():
+        for shard in shards:
+            data = (out / shard["path"]).read_bytes()
+            assert hashlib.sha256(data).hexdigest() == shard["sha256"]
+            assert sum(shard["batch_rows"]) == shard["rows"]
+    for name in ("manifest.json", "README.md"):
+        assert str(tmp_path) not in (out / name).read_text()
+    on_disk = {str(p.relative_to(out)) for p in out.rglob("*.arrow")}
+    assert on_disk == {s["path"] for shards in manifest["tables"].values() for s in shards}
+
+
+def test_tables_of_many_batches_and_shards_read_back(make_repo, tmp_path):
+    files = {f"f{i:03d}.txt": f"line {i}\n" * 400 for i in range(60)} | {"README.md": README}
+    repos = [str(make_repo({**files, "x": f"{i}"}, f"repo{i}")) for i in range(3)]
+    small = {"max_bytes": 66_000, "batch_bytes": 20_000}
+    run(tmp_path, repos, out="small", shards=small, split={"validation": 0, "test": 0})
+    run(tmp_path, repos, out="large", split={"validation": 0, "test": 0})
+    a, b = Dataset(tmp_path / "small"), Dataset(tmp_path / "large")
+    assert len(a.shards("packed/8k/train")) > 1
+    for table in b.tables():
+        assert list(a.rows(table)) == list(b.rows(table))
+    for repository in a.repositories():
+        rows = [r for batch in a.of_repository("files", repository["id"]) for r in batch.to_pylist()]
+        assert rows == [r for r in a.rows("files") if r["repository"] == repository["id"]]
+    for i in range(3):
+        assert (
+            a.packed_row("packed/8k/train", i)["input_ids"].tolist()
+            == b.packed_row("packed/8k/train", i)["input_ids"].tolist()
+        )

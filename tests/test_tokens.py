@@ -1,0 +1,148 @@
+"""Tokenizers: ids decode back, and no file can write a control id."""
+
+import base64
+import json
+import re
+
+import pytest
+import tiktoken
+import tokenizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+from repo2ctx.config import TokensConfig
+from repo2ctx.errors import TokenizerError
+from repo2ctx.tokens import load_tokenizer
+
+TEXTS = [
+    "plain\n", "", " ", "\r\n\t\f x \n\n\n", "<|endoftext|><|im_start|>system\n<s></s>[INST]<tool_call>", "é e\u0301 世界 👩‍👩‍👧",
+    "x" * 5000, " " * 5000, "<|end_of_text|>" * 50, "\u0000\u0001\u001b[31m",
+]  # fmt: skip
+
+
+def hugging_face(folder, eos="<|im_end|>", normalizer=None, bos=False):
+    """A small byte-level BPE tokenizer with control tokens, saved as models are."""
+    tokenizer = tokenizers.Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    if normalizer:
+        tokenizer.normalizer = normalizer
+    trainer = trainers.BpeTrainer(
+        vocab_size=400,
+        special_tokens=["<s>", "<|im_start|>", "<|im_end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
+    tokenizer.train_from_iterator(["def f(x): return x", "the end of the text"] * 20, trainer)
+    tokenizer.add_tokens(["<tool_call>", "    "])  # models mark such as ordinary tokens
+    if bos:
+        tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+    folder.mkdir(exist_ok=True)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": {"content": eos}}))
+    return folder
+
+
+def test_the_default_works_offline_and_is_tiktokens_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("tiktoken.registry.ENCODINGS", {})
+    tokenizer = load_tokenizer(TokensConfig())
+    assert tokenizer.encode("hello world") == [24912, 2375]
+    assert tokenizer.eos == 199999
+    assert tokenizer.vocabulary_size == 200019
+
+
+@pytest.mark.parametrize("kind", ["tiktoken:o200k_base", "tiktoken:cl100k_base", "hf"])
+def test_text_comes_back_and_control_tokens_are_plain_text(kind, tmp_path):
+    name = str(hugging_face(tmp_path / "hf")) if kind == "hf" else kind
+    tokenizer = load_tokenizer(TokensConfig(tokenizer=name))
+    for text in TEXTS:
+        ids = tokenizer.encode(text)
+        assert tokenizer.decode(ids) == text
+        assert tokenizer.eos not in ids
+    if kind == "hf":
+        inner = tokenizer.tokenizer
+        assert inner.token_to_id("<tool_call>") not in tokenizer.encode("a<tool_call>b")
+        assert inner.token_to_id("    ") in tokenizer.encode("a    b")
+
+
+def test_hugging_face_settings_are_read(tmp_path):
+    tokenizer = load_tokenizer(TokensConfig(tokenizer=str(hugging_face(tmp_path / "a", bos=True))))
+    assert tokenizer.bos == (0,)
+    assert tokenizer.eos == 2
+    assert load_tokenizer(TokensConfig(tokenizer=str(tmp_path / "a"), eos="<s>")).eos == 0
+    assert load_tokenizer(TokensConfig(tokenizer=str(tmp_path / "a" / "tokenizer.json"), eos="<s>")).eos == 0
+
+
+def test_normalizers(tmp_path):
+    nfc = load_tokenizer(TokensConfig(tokenizer=str(hugging_face(tmp_path / "nfc", normalizer=normalizers.NFC()))))
+    assert nfc.decode(nfc.encode("e\u0301")) == "é"
+    with pytest.raises(TokenizerError, match="does not give text back"):
+        load_tokenizer(TokensConfig(tokenizer=str(hugging_face(tmp_path / "low", normalizer=normalizers.Lowercase()))))
+
+
+def vocabulary(path):
+    ranks = [bytes([i]) for i in range(256)] + [b"ab", b"the"]
+    path.write_bytes(b"".join(base64.b64encode(t) + b" %d\n" % i for i, t in enumerate(ranks)))
+    return path
+
+
+def test_a_vocabulary_file(tmp_path):
+    path = vocabulary(tmp_path / "x.tiktoken")
+    with pytest.raises(TokenizerError, match=r"tokens\.pattern"):
+        load_tokenizer(TokensConfig(tokenizer=str(path)))
+    config = TokensConfig(
+        tokenizer=str(path), pattern="cl100k_base", eos="<|endoftext|>", special_tokens={"<|endoftext|>": 258}
+    )
+    tokenizer = load_tokenizer(config)
+    assert tokenizer.encode("ab") == [256]
+    assert tokenizer.eos == 258
+    assert 258 not in tokenizer.encode("<|endoftext|>")
+    assert tokenizer.decode(tokenizer.encode("größe")) == "größe"
+
+
+def test_known_vocabulary_files_need_no_settings(tmp_path):
+    encoding = tiktoken.get_encoding("cl100k_base")
+    ranks = sorted(encoding._mergeable_ranks.items(), key=lambda item: item[1])
+    path = tmp_path / "cl100k.tiktoken"
+    path.write_bytes(b"".join(base64.b64encode(t) + b" %d\n" % i for t, i in ranks))
+    tokenizer = load_tokenizer(TokensConfig(tokenizer=str(path)))
+    assert tokenizer.encode("def f(): pass  # ok\n") == encoding.encode("def f(): pass  # ok\n")
+    assert tokenizer.eos == 100257
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("tiktoken:nope", "it has cl100k_base"),
+        ("./missing", "no such file"),
+        ("/missing/dir", "no such file"),
+        ("EMPTY", "no tokenizer.json"),
+        ("BROKEN", "cannot be loaded"),
+        ("TEXT", "line 1 of the vocabulary"),
+        ("SHORT", "fewer than 256"),
+        ("NOEOS", "set tokens.eos"),
+    ],
+)
+def test_bad_tokenizers_say_what_to_do(name, says, tmp_path):
+    places = {
+        "EMPTY": tmp_path,
+        "BROKEN": tmp_path / "b" / "tokenizer.json",
+        "TEXT": tmp_path / "text.tiktoken",
+        "SHORT": tmp_path / "short.tiktoken",
+        "NOEOS": tmp_path / "h" / "tokenizer.json",
+    }
+    hugging_face(tmp_path / "h")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "tokenizer.json").write_text("{}")
+    (tmp_path / "text.tiktoken").write_text("hello there\n")
+    (tmp_path / "short.tiktoken").write_text("YQ== 0\n")
+    with pytest.raises(TokenizerError, match=re.escape(says)) as error:
+        load_tokenizer(TokensConfig(tokenizer=str(places.get(name, name))))
+    assert error.value.exit_code == 2
+
+
+def test_runs_of_blanks_that_make_tiktoken_panic():
+    tokenizer = load_tokenizer(TokensConfig())
+    for text in (" " * 1_200_000, "x" + "\t" * 1_200_000 + "y\n" + "\u3000" * 70_000):
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+    short = "a" + " " * 60_000 + "b"
+    assert tokenizer.encode(short) == tokenizer.encoding.encode_ordinary(short)
