@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 # make demo REPOS=my.txt builds your own list; its rows go to outputs/<name of the list>.
 DEMO_LIST := data/lists/demo.txt
 REPOS ?= $(DEMO_LIST)
-LENGTHS ?= 8k,32k
+LENGTHS ?= 2k,8k,32k
 OUT ?= outputs/$(basename $(notdir $(REPOS)))
 SAMPLES := $(notdir $(wildcard data/sample/*))
 

@@ -13,7 +13,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 import yaml
 
@@ -22,11 +21,20 @@ from repo2ctx.errors import Repo2CtxError
 from repo2ctx.progress import printable
 
 app = typer.Typer(
-    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__.splitlines()[0]
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Turn whole repositories into long-context training rows, dependencies first.",
 )
 
 
+# What typer raises for a wrong command line; it has no public name of its own for it.
+_COMMAND_LINE_ERROR: type[BaseException] = typer.BadParameter.__bases__[0]
+
+
 class GraphFormat(StrEnum):
+    """How `graph` prints edges."""
+
     tsv = "tsv"
     json = "json"
     dot = "dot"
@@ -177,10 +185,10 @@ def _run(command: Callable[[], object]) -> int:
         for text in str(error).splitlines():
             print(f"repo2ctx: {printable(text)}", file=sys.stderr)
         return error.exit_code
-    except click.ClickException as error:
-        error.show()
+    except _COMMAND_LINE_ERROR as error:
+        error.show()  # type: ignore[attr-defined]
         return 2
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         print("repo2ctx: interrupted; run the same command again to go on, what is finished is kept", file=sys.stderr)
         return 1
     except BrokenPipeError:

@@ -52,10 +52,14 @@ class _Section(BaseModel):
 
 
 class SelectionConfig(_Section):
+    """Which files are kept (`selection.py`)."""
+
     max_file_bytes: int = Field(1 << 20, gt=0, description="files larger than this are not read")
 
 
 class ParseConfig(_Section):
+    """How much a parser may use on one file (`parsing.py`)."""
+
     timeout_s: float = Field(20.0, gt=0, description="wall seconds a parser may spend on one file")
     memory_bytes: int = Field(4 << 30, gt=1 << 28, description="address space of a parser")
 
@@ -64,12 +68,16 @@ TargetSource = Literal["list", "metadata", "readme"]
 
 
 class TargetsConfig(_Section):
+    """Where summaries come from (`targets.py`)."""
+
     sources: tuple[TargetSource, ...] = Field(get_args(TargetSource), description="tried in this order")
     min_words: int = Field(4, ge=1)
     max_words: int = Field(400, ge=1)
 
 
 class SplitConfig(_Section):
+    """Shares of repositories, by hash of their family, where the list does not say (`pipeline.py`)."""
+
     validation: float = Field(0.05, ge=0, lt=1)
     test: float = Field(0.05, ge=0, lt=1)
     seed: str = ""
@@ -82,6 +90,8 @@ class SplitConfig(_Section):
 
 
 class TokensConfig(_Section):
+    """The tokenizer (`tokens.py`)."""
+
     tokenizer: str = Field(
         "tiktoken:o200k_base", description="tiktoken:NAME, a vocabulary file, or a Hugging Face name"
     )
@@ -91,10 +101,14 @@ class TokensConfig(_Section):
 
 
 class PackConfig(_Section):
+    """The lengths of rows (`fitting.py`, `packing.py`)."""
+
     lengths: Annotated[tuple[int, ...], BeforeValidator(_lengths)] = Field((32 << 10,), min_length=1)
 
 
 class ShardsConfig(_Section):
+    """Sizes of shards and record batches (`shards.py`)."""
+
     max_bytes: int = Field(512 << 20, gt=1 << 16, description="a shard is closed when it is larger than this")
     batch_bytes: int = Field(4 << 20, gt=1 << 10, description="about how large a record batch is")
 

@@ -27,6 +27,8 @@ _RANK_DIGITS = 12  # what floating point keeps equal between machines
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
+    """An order, and how good it is."""
+
     placed: tuple[Placed, ...]  # by position
     quality: OrderQuality
 

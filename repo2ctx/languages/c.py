@@ -21,7 +21,7 @@ import tree_sitter_cpp
 from tree_sitter import Node
 
 from repo2ctx.languages import RepoTree, join
-from repo2ctx.languages.c_search import (
+from repo2ctx.languages._c_search import (
     BUILD_FILES,
     IncludeDirectories,
     ancestors,

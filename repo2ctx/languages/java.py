@@ -47,10 +47,11 @@ _ENTERED = _TYPES | frozenset(
 )  # fmt: skip
 
 # Names are read off the text, which costs a third of what a tree query for them does; Java's lexis is regular.
+# Whatever is not closed ends with the line or the file, so that the search never goes back.
 _NO_CODE = re.compile(
-    rb"""/(?:/[^\n]*|\*[^*]*(?:\*(?!/)[^*]*)*(?:\*/)?)"""  # comments
-    rb"""|"(?:""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*(?:\"{3})?|[^"\\\n]*(?:\\.[^"\\\n]*)*")"""  # text blocks and strings
-    rb"""|'[^'\\\n]*(?:\\.[^'\\\n]*)*'""",
+    rb"""/(?:/[^\n]*+|\*[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/)?)"""  # comments
+    rb"""|"(?:""[^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*+(?:\"{3})?|[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?)"""  # blocks, strings
+    rb"""|'[^'\\\n]*+(?:\\.[^'\\\n]*+)*+'?""",
     re.DOTALL,
 )
 _NEW = re.compile(rb"new(?<![\w$]new)\s+([\w$.]+)\(")  # begins with a literal, which makes the search fast

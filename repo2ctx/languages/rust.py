@@ -18,7 +18,7 @@ import tree_sitter_rust
 from tree_sitter import Node
 
 from repo2ctx.languages import RepoTree, join, text, walk
-from repo2ctx.languages.rust_crates import Crates
+from repo2ctx.languages._rust_crates import Crates
 from repo2ctx.records import Edge, Import, Strength, Syntax, Unresolved
 
 GRAMMARS = {"Rust": tree_sitter_rust.language}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from repo2ctx.languages import RepoTree, join
-from repo2ctx.languages.rust_cargo import Manifest, library, read_manifests, targets
+from repo2ctx.languages._rust_cargo import Manifest, library, read_manifests, targets
 from repo2ctx.records import Edge, Syntax, Unresolved
 
 _MOST_CRATES = 4  # that one file's paths are looked up in
@@ -41,6 +41,8 @@ class Module:
 
 @dataclass(eq=False, slots=True)
 class Crate:
+    """One target that Cargo builds, and the modules reached from its root."""
+
     manifest: Manifest
     modules: dict[tuple[str, str], Module] = field(default_factory=dict)
     macros: dict[str, str] = field(default_factory=dict)  # name -> file

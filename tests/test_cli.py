@@ -1,0 +1,203 @@
+"""The commands, as a user meets them: output, exit codes, one line per error."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import git, write_files
+
+ROOT = Path(__file__).parents[1]
+FILES = {
+    "README.md": "# Notes\n\nKeeps plain-text notes and finds them by their words.\n",
+    "app.py": "import store\n",
+    "store.py": "import words\n",
+    "words.py": "def f():\n    import app\n",
+    "vendor/dep.py": "import helper\n",
+    "vendor/helper.py": "",
+    "lost.py": "from pkg import gone\nimport pkg.missing\n",
+    "pkg/__init__.py": "",
+}
+
+
+def run(*args: object, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "repo2ctx.cli", *map(str, args)], capture_output=True, text=True, cwd=cwd, check=False,
+        env={**os.environ, **env},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def repo(make_repo):
+    return make_repo(FILES)
+
+
+def test_graph_formats(repo):
+    tsv = run("graph", repo)
+    assert tsv.returncode == 0
+    assert tsv.stdout.splitlines() == [
+        "app.py\tstore.py\timport\thard",
+        "lost.py\tpkg/__init__.py\timport\thard",
+        "store.py\twords.py\timport\thard",
+        "vendor/dep.py\tvendor/helper.py\timport\thard",
+        "words.py\tapp.py\timport\tsoft",
+    ]
+    assert json.loads(run("graph", repo, "--format", "json").stdout)[0] == {
+        "from": "app.py", "to": "store.py", "kind": "import", "strength": "hard",
+    }  # fmt: skip
+    dot = run("graph", repo, "--format", "dot").stdout
+    assert dot.startswith("digraph {")
+    assert '"words.py" -> "app.py" [label="import", style=dashed];' in dot
+    assert run("graph", repo, "--unresolved").stdout == "lost.py\t2\tpkg.missing\n"
+
+
+def test_order_lists_kept_files_dependencies_first(repo):
+    paths = run("order", repo, "--paths").stdout.splitlines()
+    assert paths.index("words.py") < paths.index("store.py") < paths.index("app.py")
+    assert "vendor/dep.py" not in paths
+    explained = run("order", repo).stdout
+    assert "in a cycle of 3" in explained
+    assert "needed by 1" in explained
+    rows = json.loads(run("order", repo, "--json").stdout)
+    assert [r["path"] for r in rows] == paths
+
+
+def test_a_folder_inside_a_repository(repo):
+    assert run("graph", repo / "vendor").stdout == "vendor/dep.py\tvendor/helper.py\timport\thard\n"
+    assert run("order", "--paths", "pkg", cwd=repo, PYTHONPATH=str(ROOT)).stdout == "pkg/__init__.py\n"
+
+
+def test_uncommitted_work_is_not_read(repo):
+    write_files(repo, {"new.py": "import app\n"})
+    assert "new.py" not in run("graph", repo).stdout
+
+
+def test_names_that_would_break_a_line_are_quoted(make_repo):
+    repo = make_repo({"a\tb.py": "import c\n", "c.py": "", "new\nline.py": "import c\n"})
+    assert run("graph", repo).stdout.splitlines() == [
+        '"a\\tb.py"\tc.py\timport\thard',
+        '"new\\nline.py"\tc.py\timport\thard',
+    ]
+    assert '"new\\nline.py"' in run("order", repo, "--paths").stdout.splitlines()
+
+
+def test_build_then_look(repo, tmp_path):
+    (tmp_path / "list.txt").write_text(f"{repo}\n")
+    out = tmp_path / "out"
+    done = run("build", "--repos", tmp_path / "list.txt", "--out", out, "--lengths", "2k")
+    assert done.returncode == 0, done.stderr
+    for words in ("files kept", "target-source 1", "vendored 2", "2k", "finished"):
+        assert words in done.stdout
+    assert "kept 5 files" in done.stderr
+    shown = run("inspect", out)
+    assert shown.returncode == 0
+    assert "--- target ---\nKeeps plain-text notes and finds them by their words." in shown.stdout
+    assert '"words.py"' in shown.stdout
+    assert run("order", out, "--paths").stdout.splitlines() == [
+        p for p in run("order", repo, "--paths").stdout.splitlines() if p != "README.md"
+    ]
+    assert "app.py\tstore.py\timport\thard" in run("graph", out).stdout
+    assert run("inspect", out, "nobody").returncode == 2
+    assert "no rows of length 4k" in run("inspect", out, "--length", "4k").stderr
+    again = run("build", "--repos", tmp_path / "list.txt", "--out", out, "--lengths", "2k", "--json", "--quiet")
+    assert json.loads(again.stdout)["unchanged"] is True
+    assert again.stderr == ""
+
+
+def test_a_failed_repository_ends_with_1_after_the_rest(repo, tmp_path):
+    (tmp_path / "list.txt").write_text(f"{tmp_path}/missing\n{repo}\n")
+    done = run("build", "--repos", tmp_path / "list.txt", "--out", tmp_path / "out", "--lengths", "2k")
+    assert done.returncode == 1
+    assert f"failed: {tmp_path}/missing (line 1)" in done.stdout
+    assert (tmp_path / "out" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["build", "--repos", "LIST", "--out", "OUT", "--lengths", "8q"], "length '8q'"),
+        (["build", "--repos", "LIST", "--out", "OUT", "--tokenizer", "tiktoken:x"], "no such encoding"),
+        (["build", "--repos", "MISSING", "--out", "OUT"], "check --repos"),
+        (["build", "--repos", "BAD", "--out", "OUT"], "bad.txt:2: "),
+        (["build", "--repos", "LIST", "--out", "OUT", "--config", "CONFIG"], "did you mean 'lengths'"),
+        (["build", "--repos", "LIST"], "--out"),
+        (["build", "--repos", "LIST", "--out", "OUT", "--workers", "0"], "--workers"),
+        (["frobnicate"], "frobnicate"),
+    ],
+)
+def test_wrong_usage_ends_with_2_before_anything_is_made(repo, tmp_path, args, says):
+    write_files(
+        tmp_path, {"list.txt": f"{repo}\n", "bad.txt": f"{repo}\next::sh -c id\n", "c.yaml": "pack:\n  lenghts: 8k\n"}
+    )
+    places = {"LIST": "list.txt", "OUT": "out", "MISSING": "none.txt", "BAD": "bad.txt", "CONFIG": "c.yaml"}
+    done = run(*[tmp_path / places[a] if a in places else a for a in args])
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_dry_run_prints_and_stops(repo, tmp_path):
+    (tmp_path / "list.txt").write_text(f"{repo}@main\n")
+    done = run("build", "--repos", tmp_path / "list.txt", "--out", tmp_path / "out", "--dry-run", "--lengths", "1m")
+    assert done.returncode == 0
+    assert "- 1048576" in done.stdout
+    assert f"local/{tmp_path.name}/repo@main" in done.stdout
+    assert not (tmp_path / "out").exists()
+
+
+def test_places_that_are_no_repository(tmp_path):
+    for command in ("graph", "order"):
+        done = run(command, tmp_path)
+        assert done.returncode == 1
+        assert "not a git repository" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    done = run("inspect", tmp_path)
+    assert done.returncode == 1
+    assert "give the --out of a finished build" in done.stderr
+
+
+def test_output_cannot_steer_a_terminal(make_repo, tmp_path):
+    repo = make_repo(
+        {
+            "\x1b]0;owned\x07.py": "x = '\x1b[2J'\n",
+            "README.md": FILES["README.md"] + "\n\x1b[31mred words in the prose here\n",
+        }
+    )
+    (tmp_path / "list.txt").write_text(f"{repo}\n")
+    done = run("build", "--repos", tmp_path / "list.txt", "--out", tmp_path / "out", "--lengths", "2k")
+    outputs = [
+        done,
+        run("inspect", tmp_path / "out"),
+        run("order", repo),
+        run("graph", repo),
+        run("order", tmp_path / "out", "--paths"),
+    ]
+    for output in outputs:
+        assert output.returncode == 0
+        assert "\x1b" not in output.stdout + output.stderr
+
+
+def test_an_inherited_git_dir_does_not_redirect(repo, make_repo):
+    other = make_repo({"other.py": "import os\n"}, "other")
+    done = run("order", repo, "--paths", GIT_DIR=str(other / ".git"), GIT_INDEX_FILE="/nowhere")
+    assert "app.py" in done.stdout
+    assert "other.py" not in done.stdout
+
+
+def test_a_hostile_local_config_is_never_read(repo, tmp_path):
+    trap = tmp_path / "sprung"
+    git(repo, "config", "core.fsmonitor", f"touch {trap}")
+    git(repo, "config", "core.hooksPath", "/nowhere")
+    git(repo, "config", "alias.ls-tree", f"!touch {trap}")
+    (repo / ".git" / "config").write_text((repo / ".git" / "config").read_text() + "\n[broken\n")
+    assert run("graph", repo).returncode == 0
+    assert not trap.exists()
+
+
+def test_help_and_version():
+    assert run("--version").stdout.startswith("repo2ctx ")
+    for command in ("build", "graph", "order", "inspect"):
+        assert run(command, "--help").returncode == 0
