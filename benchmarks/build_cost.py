@@ -115,7 +115,9 @@ def main() -> None:
     print(
         f"{platform.processor() or platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}"
     )
-    print("| repository | text MB | kept files | kept tokens | wall s | CPU s | peak MB | read + tokens + parse s | CPU / floor |")
+    print(
+        "| repository | text MB | kept files | kept tokens | wall s | CPU s | peak MB | read + tokens + parse s | CPU/floor |"
+    )
     print("|---|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as scratch:
         for number, path in enumerate(options.paths):

@@ -133,6 +133,8 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class LanguageShare:
+    """How much of a repository's kept text is in one language."""
+
     language: str
     files: int
     bytes: int

@@ -91,6 +91,8 @@ def load_tokenizer(config: TokensConfig) -> Tokenizer:
 
 @dataclass(frozen=True, slots=True)
 class TiktokenTokenizer:
+    """A tiktoken encoding."""
+
     name: str
     fingerprint: str
     bos: tuple[int, ...]
@@ -232,6 +234,8 @@ def _parse_ranks(data: bytes) -> dict[bytes, int]:
 
 @dataclass(frozen=True, slots=True)
 class HuggingFaceTokenizer:
+    """A Hugging Face fast tokenizer."""
+
     name: str
     fingerprint: str
     bos: tuple[int, ...]
