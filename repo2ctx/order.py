@@ -3,8 +3,8 @@
 Order: strongly connected components are condensed and visited depth first, so that a file stands soon after what
 it needs; roots go manifests, code, examples, tests, docs, configuration, each by path. Inside a component the hard
 edges decide and soft ones give way; a cycle of hard edges is cut by the greedy heuristic of Eades, Lin and Smyth
-(1993). Rank: PageRank over the edges (soft ones at half weight), with the role as the prior. Linear but for
-logarithms; no recursion.
+(1993). Rank: PageRank over the edges that the order satisfies (soft ones at half weight), with the role as the prior;
+the others would let weight turn in circles and pile up in any small cycle. Linear but for logarithms; no recursion.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def order(roles: Mapping[str, str], edges: Collection[Edge]) -> Ordered:
         for file in _inside(members, needs):
             position[file], component[file] = place, index
             place += 1
-    ranks = _ranks(paths, roles, needs)
+    ranks = _ranks(paths, roles, needs, position)
     placed = [Placed(path, position[i], component[i], ranks[i]) for i, path in enumerate(paths)]
     return Ordered(tuple(sorted(placed, key=lambda p: p.position)), _quality(needs, position, components))
 
@@ -185,14 +185,21 @@ def _cut_cycle(knot: Sequence[int], inner: Sequence[Mapping[int, bool]]) -> list
     return [knot[i] for i in (*first, *reversed(last))]
 
 
-def _ranks(paths: Sequence[str], roles: Mapping[str, str], needs: Sequence[Mapping[int, bool]]) -> list[float]:
+def _ranks(
+    paths: Sequence[str], roles: Mapping[str, str], needs: Sequence[Mapping[int, bool]], position: Sequence[int]
+) -> list[float]:
     """PageRank: a file's weight is what reaches it by following needs, from files weighted by their role."""
     if not paths:
         return []
     graph = rx.PyDiGraph()
     graph.add_nodes_from(range(len(paths)))
     graph.extend_from_weighted_edge_list(
-        [(a, b, 1.0 if hard else _SOFT_WEIGHT) for a, targets in enumerate(needs) for b, hard in targets.items()]
+        [
+            (a, b, 1.0 if hard else _SOFT_WEIGHT)
+            for a, targets in enumerate(needs)
+            for b, hard in targets.items()
+            if position[b] < position[a]
+        ]
     )
     prior = {i: _prior(path, roles[path]) for i, path in enumerate(paths)}
     found = rx.pagerank(graph, weight_fn=float, personalization=prior, dangling=prior, max_iter=1000, tol=1e-9)

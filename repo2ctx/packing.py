@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 
-FULL_ENOUGH = 0.995
+FULL_ENOUGH = 0.98
 """Share of a length after which no further file is tried."""
 
 

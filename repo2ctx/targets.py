@@ -32,6 +32,11 @@ _STOP_HEADING = re.compile(
     r"install|licen[cs]e|contribut|sponsor|backers|contents|translat|badges|build status|changelog|credits|acknowledg",
     re.IGNORECASE,
 )
+_POINTER = re.compile(
+    r"(?:please|see|visit|read the|read more|learn (?:how|more)|find out|check out|follow (?:us|the)|join|click"
+    r"|for (?:more|details|further|full)|this (?:readme|document)|we['’]re excited)\b|(?:note|warning|q&a|authors?):",
+    re.IGNORECASE,
+)
 _LINE_WORDS = 30  # a target of at most this many words, on one line, has the style "line"
 
 
@@ -207,9 +212,10 @@ def _inline_text(token: Token) -> str:
 
 
 def _is_prose(text: str) -> bool:
-    """More than a title, a row of links or a line of markup."""
+    """A statement, not a title, a row of links, a line of markup, a pointer elsewhere or the lead-in to a list."""
     words = re.findall(r"[^\W\d_]{2,}", text)
-    return len(words) >= 4 and not text.startswith(("<", "|", ":::", "[!["))
+    pointer = _POINTER.match(text) or text.endswith(":") or text.count(" | ") + text.count(" • ") + text.count(" · ") > 1
+    return len(words) >= 5 and not pointer and not text.startswith(("<", "|", ":::"))
 
 
 def restructured_lead(source: str) -> str:

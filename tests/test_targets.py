@@ -106,6 +106,25 @@ Run this command to install all of it.
     ) == ("It sorts letters by their weight.")
 
 
+@pytest.mark.parametrize(
+    "pointer",
+    [
+        "Please follow the documentation at its own site!",
+        "This README is just a quick start document for you.",
+        "Visit our site for extensive documentation of it.",
+        "For more information, see the guide to all of it.",
+        "Website | Guides | API Docs | Chat and more",
+        "The editor (an npm package) supports:",
+        "Authors: Some One and Some Other, both of them",
+        "We're excited to announce the release of version 2!",
+    ],
+)
+def test_pointers_and_lead_ins_are_no_summary(pointer):
+    prose = "Reads and writes tables of any size, one column at a time."
+    assert markdown_lead(f"# T\n\n{pointer}\n\n{prose}\n") == prose
+    assert markdown_lead(f"# T\n\n{pointer}\n\n## What it is\n\n{prose}\n") == prose
+
+
 def test_restructured_lead_is_prose_only(tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("The secret words are here now")
