@@ -29,7 +29,8 @@ _README = re.compile(r"readme(?:\.(?:md|markdown|mdown|mkd|rst|txt|adoc|asciidoc
 _ANY_README = re.compile(r"readme(?:[._-].*)?", re.IGNORECASE)
 _README_ORDER = (".md", ".markdown", ".rst", ".txt", "")
 _STOP_HEADING = re.compile(
-    r"install|licen[cs]e|contribut|sponsor|backers|contents|translat|badges|build status|changelog|credits|acknowledg",
+    r"install|licen[cs]e|contribut|sponsor|backers|contents|translat|badges|build status|changelog|credits|acknowledg"
+    r"|questions|support|communit|stay in touch|issues",
     re.IGNORECASE,
 )
 _POINTER = re.compile(
@@ -194,7 +195,7 @@ def markdown_lead(source: str) -> str:
         elif token.type in ("bullet_list_close", "ordered_list_close", "blockquote_close"):
             depth -= 1
         elif token.type == "paragraph_open" and depth == 0 and not (title and _STOP_HEADING.search(section)):
-            text = _inline_text(tokens[i + 1])
+            text = _without_lead_in(_inline_text(tokens[i + 1]))
             if _is_prose(text):
                 paragraphs.append(text)
     return "\n\n".join(paragraphs)
@@ -211,10 +212,18 @@ def _inline_text(token: Token) -> str:
     return " ".join(html.unescape("".join(parts)).split())
 
 
+def _without_lead_in(text: str) -> str:
+    """The paragraph without a last sentence that only leads in to a list."""
+    if not text.endswith(":"):
+        return text
+    sentences = re.split(r"(?<=[.!?]) ", text)
+    return " ".join(sentences[:-1])
+
+
 def _is_prose(text: str) -> bool:
-    """A statement, not a title, a row of links, a line of markup, a pointer elsewhere or the lead-in to a list."""
+    """A statement, not a title, a row of links, a line of markup or a pointer elsewhere."""
     words = re.findall(r"[^\W\d_]{2,}", text)
-    pointer = _POINTER.match(text) or text.endswith(":") or text.count(" | ") + text.count(" • ") + text.count(" · ") > 1
+    pointer = _POINTER.match(text) or text.count(" | ") + text.count(" • ") + text.count(" · ") > 1
     return len(words) >= 5 and not pointer and not text.startswith(("<", "|", ":::"))
 
 
@@ -235,7 +244,7 @@ def restructured_lead(source: str) -> str:
         return ""
     holder: docutils.nodes.Element = document
     while True:
-        paragraphs = [_rst_text(n) for n in holder.children if isinstance(n, docutils.nodes.paragraph)]
+        paragraphs = [_without_lead_in(_rst_text(n)) for n in holder.children if isinstance(n, docutils.nodes.paragraph)]
         prose = [p for p in paragraphs if _is_prose(p)]
         if prose:
             return "\n\n".join(prose)

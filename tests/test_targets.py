@@ -125,6 +125,11 @@ def test_pointers_and_lead_ins_are_no_summary(pointer):
     assert markdown_lead(f"# T\n\n{pointer}\n\n## What it is\n\n{prose}\n") == prose
 
 
+def test_a_sentence_that_leads_in_to_a_list_is_cut():
+    text = "# T\n\nA runtime for asynchronous programs, small and fast. It is:\n\n- **Fast**\n"
+    assert markdown_lead(text) == "A runtime for asynchronous programs, small and fast."
+
+
 def test_restructured_lead_is_prose_only(tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("The secret words are here now")
