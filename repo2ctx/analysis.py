@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from repo2ctx.config import BuildConfig
 from repo2ctx.graph import Graph, build_graph
-from repo2ctx.languages import RepoTree, is_config_file, languages
+from repo2ctx.languages import RepoTree, is_config_file, join, languages
 from repo2ctx.order import Ordered, order
 from repo2ctx.parsing import Parser
 from repo2ctx.records import KEPT, SourceFile, Syntax, TreeEntry
@@ -24,18 +24,24 @@ Sink = Callable[[SourceFile, str], None]
 
 _REMEMBERED = re.compile(r"readme|licen[cs]e|copying|unlicense|setup\.py", re.IGNORECASE)
 _MAX_REMEMBERED_BYTES = 1 << 20
+_MAX_LINK_BYTES = 4096
+_MOST_LINKS = 8  # links to links
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """files: every entry of the tree, in git's order. texts: the small files remembered, path -> text.
-    problems: path -> why its parser fell back. graph and ordered: over the kept files, or over all that
-    could be parsed if `analyse` was asked for everything."""
+    """What one reading of a repository found.
+
+    files: every entry of the tree, in git's order. texts: the small files remembered, path -> text. graph and
+    ordered: over the kept files, or over all that could be parsed if `analyse` was asked for everything. links:
+    symbolic links to files of the repository. problems: path -> why its parser fell back.
+    """
 
     files: tuple[SourceFile, ...]
     texts: dict[str, str]
     graph: Graph
     ordered: Ordered
+    links: dict[str, str]
     problems: dict[str, str]
 
 
@@ -57,13 +63,16 @@ def analyse(
     sizes = iter(snapshot.sizes([e.blob for e in entries if e.mode != SUBMODULE]))
     sized = [(e, None if e.mode == SUBMODULE else next(sizes)) for e in entries]
     judged = _judge(sized, config, everything)
-    contents = snapshot.read([e.blob for e, _, fate in judged if fate == KEPT])
+    contents = snapshot.read([e.blob for e, size, fate in judged if fate == KEPT or _is_link(fate, size)])
     files: list[SourceFile] = []
+    pointing: dict[str, str] = {}
     texts: dict[str, str] = {}
     parsed: dict[str, tuple[str, Syntax]] = {}
     for entry, size, fate in judged:
         selected = Selected(fate)
-        if fate == KEPT:
+        if _is_link(fate, size):
+            pointing[entry.path] = (next(contents) or b"").decode("utf-8", "backslashreplace")
+        elif fate == KEPT:
             data = next(contents)
             selected = Selected("missing") if data is None else read_text(entry.path, data)
         file = _source_file(entry, size or 0, selected)
@@ -77,8 +86,27 @@ def analyse(
             parsed[entry.path] = (selected.language, parser.scan(selected.language, entry.path, text.encode()))
         if sink is not None and file.fate == KEPT:
             sink(file, text)
-    problems = {path: syntax.problem for path, (_, syntax) in parsed.items() if syntax.problem}
-    return _ordered(files, texts, parsed, problems)
+    return _ordered(files, texts, parsed, _links(files, pointing))
+
+
+def _is_link(fate: str, size: int | None) -> bool:
+    return fate == "symlink" and size is not None and size <= _MAX_LINK_BYTES
+
+
+def _links(files: list[SourceFile], pointing: dict[str, str]) -> dict[str, str]:
+    """Symbolic links that name a file of the repository, directly or through others: path -> that file's path.
+
+    Only names are looked at; a link is never followed on disk.
+    """
+    regular = {f.path for f in files if f.fate not in ("symlink", "submodule")}
+    links = {}
+    for path in pointing:
+        at: str | None = path
+        for _ in range(_MOST_LINKS):
+            at = join(posixpath.dirname(at), pointing[at]) if at in pointing else at
+        if at in regular:
+            links[path] = at
+    return links
 
 
 def _judge(
@@ -116,7 +144,7 @@ def _source_file(entry: TreeEntry, size: int, selected: Selected) -> SourceFile:
 def _remember(path: str, length: int) -> bool:
     name = posixpath.basename(path)
     small = length <= _MAX_REMEMBERED_BYTES
-    return small and (is_config_file(name) or ("/" not in path and bool(_REMEMBERED.match(name))) or _is_metadata(name))
+    return small and (is_config_file(name) or bool(_REMEMBERED.match(name)) or _is_metadata(name))
 
 
 def _is_metadata(name: str) -> bool:
@@ -124,12 +152,13 @@ def _is_metadata(name: str) -> bool:
 
 
 def _ordered(
-    files: list[SourceFile], texts: dict[str, str], parsed: dict[str, tuple[str, Syntax]], problems: dict[str, str]
+    files: list[SourceFile], texts: dict[str, str], parsed: dict[str, tuple[str, Syntax]], links: dict[str, str]
 ) -> Analysis:
-    tree = RepoTree([f.path for f in files if f.fate not in ("symlink", "submodule")], texts)
+    problems = {path: syntax.problem for path, (_, syntax) in parsed.items() if syntax.problem}
+    tree = RepoTree([f.path for f in files if f.fate not in ("symlink", "submodule")], texts, links)
     graph = build_graph(tree, parsed)
     roles = {f.path: f.role for f in files if f.fate == KEPT or f.path in parsed}
     graph = graph.among(roles)
     ordered = order(roles, graph.edges)
     quality = replace(ordered.quality, unresolved=len(graph.unresolved), fallbacks=len(problems))
-    return Analysis(tuple(files), texts, graph, replace(ordered, quality=quality), problems)
+    return Analysis(tuple(files), texts, graph, replace(ordered, quality=quality), links, problems)

@@ -44,7 +44,8 @@ def build_graph(tree: RepoTree, parsed: Mapping[str, tuple[str, Syntax]]) -> Gra
             if isinstance(found, Unresolved):
                 unresolved.add(found)
                 continue
-            key = (found.source, found.target, found.kind)
-            if found.source != found.target and (key not in edges or found.strength == "hard"):
-                edges[key] = found
+            target = tree.links.get(found.target, found.target)
+            key = (found.source, target, found.kind)
+            if found.source != target and (key not in edges or found.strength == "hard"):
+                edges[key] = Edge(found.source, target, found.kind, found.strength)
     return Graph(tuple(sorted(edges.values())), tuple(sorted(unresolved)))

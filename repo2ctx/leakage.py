@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+from collections.abc import Mapping
 
 from repo2ctx.records import SourceFile
 from repo2ctx.targets import DESCRIPTIONS, is_readme
@@ -15,10 +16,12 @@ from repo2ctx.targets import DESCRIPTIONS, is_readme
 TARGET_SOURCE = "target-source"
 
 
-def source_paths(files: tuple[SourceFile, ...]) -> frozenset[str]:
-    """Files that hold or repeat the target's source whole: the root's READMEs, and copies of them elsewhere."""
-    blobs = {f.blob for f in files if is_readme(f.path) and f.size}
-    return frozenset(f.path for f in files if is_readme(f.path) or f.blob in blobs)
+def source_paths(files: tuple[SourceFile, ...], links: Mapping[str, str]) -> frozenset[str]:
+    """Files that hold or repeat the target's source whole: the root's READMEs, the files they link to (`links`:
+    symbolic link -> file), and copies of them elsewhere."""
+    readmes = {links.get(f.path, f.path) for f in files if is_readme(f.path)}
+    blobs = {f.blob for f in files if f.path in readmes and f.size}
+    return frozenset(f.path for f in files if f.path in readmes or f.blob in blobs)
 
 
 def without_description(path: str, text: str, target: str | None) -> str | None:

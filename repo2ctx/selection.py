@@ -55,7 +55,9 @@ _TEST_FOLDERS = frozenset("test tests spec specs __tests__ testing testdata e2e 
 _TEST_NAME = re.compile(
     r"test_.*|conftest\.py|.*[_.-](?:test|tests|spec)\.[A-Za-z]+|.*(?:Test|Tests|TestCase|IT)\.(?:java|kt|cs|scala|php)"
 )
-_EXAMPLE_FOLDERS = frozenset("example examples sample samples demo demos playground playgrounds bench benches benchmark benchmarks".split())
+_EXAMPLE_FOLDERS = frozenset(
+    "example examples sample samples demo demos playground playgrounds bench benches benchmark benchmarks".split()
+)
 _DOC_FOLDERS = frozenset(["doc", "docs", "documentation"])
 _HEAD_BYTES = 1 << 16  # as much as language and generator detection look at
 _SNIFF_BYTES = 1 << 18

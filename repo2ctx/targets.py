@@ -244,7 +244,9 @@ def restructured_lead(source: str) -> str:
         return ""
     holder: docutils.nodes.Element = document
     while True:
-        paragraphs = [_without_lead_in(_rst_text(n)) for n in holder.children if isinstance(n, docutils.nodes.paragraph)]
+        paragraphs = [
+            _without_lead_in(_rst_text(n)) for n in holder.children if isinstance(n, docutils.nodes.paragraph)
+        ]
         prose = [p for p in paragraphs if _is_prose(p)]
         if prose:
             return "\n\n".join(prose)

@@ -104,7 +104,8 @@ def _spooled(folder: Path) -> Iterator[tuple[str, str]]:
 def _write(task: UnitTask, analysis: Analysis, commit: str, folder: Path) -> UnitSummary:
     spec = task.spec
     identity = f"{spec.name}@{commit}"
-    target = choose_target(spec, analysis.texts, task.config.targets)
+    linked = {path: analysis.texts[to] for path, to in analysis.links.items() if to in analysis.texts}
+    target = choose_target(spec, analysis.texts | linked, task.config.targets)
     written = _write_files(identity, analysis, target, commit, folder)
     edges = [e for e in analysis.graph.edges if e.source in written.kept and e.target in written.kept]
     with _writer(folder, "edges", EDGES) as writer:
@@ -117,7 +118,7 @@ def _write(task: UnitTask, analysis: Analysis, commit: str, folder: Path) -> Uni
         ref=spec.ref or "HEAD",
         family=spec.name,
         split="",  # given at assembly, when all families are known
-        license=license_of(analysis.texts),
+        license=license_of(analysis.texts | linked),
         languages=tuple(written.languages),
         target=target,
         boundary=written.boundary,
@@ -150,7 +151,7 @@ class _Written:
 def _write_files(identity: str, analysis: Analysis, target: Target | None, commit: str, folder: Path) -> _Written:
     """Write a row per file, joining the spooled texts with their places; what would leak leaves here."""
     placed = {p.path: p for p in analysis.ordered.placed}
-    removed = source_paths(analysis.files)
+    removed = source_paths(analysis.files, analysis.links)
     texts = _spooled(folder)
     boundary = Boundary(commit)
     written = _Written(set(), Counter(), [], 0, "")

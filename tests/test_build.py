@@ -297,6 +297,36 @@ def test_repositories_with_nothing_to_read(make_repo, tmp_path, files):
     assert Dataset(tmp_path / "out").repositories()[0]["files"] == len(files)
 
 
+def test_symbolic_links_are_names_and_nothing_more(make_repo, tmp_path):
+    repo = make_repo(
+        {"pkg/README.md": README, "src/real.js": "export const x = 1\n", "src/use.js": "import './link.js'\n"}
+    )
+    for name, to in [
+        ("README.md", "pkg/README.md"),
+        ("src/link.js", "./real.js"),
+        ("out.md", "/etc/hostname"),
+        ("up.md", "../../x"),
+    ]:
+        (repo / name).symlink_to(to)
+    (repo / "loop").symlink_to("loop")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "links")
+    run(tmp_path, [str(repo)])
+    dataset = Dataset(tmp_path / "out")
+    (repository,) = dataset.repositories()
+    assert repository["target_source"] == "readme:README.md"
+    fates = {r["path"]: r["fate"] for r in dataset.rows("files")}
+    assert fates["pkg/README.md"] == "target-source"
+    assert {p for p, fate in fates.items() if fate == "symlink"} == {
+        "README.md",
+        "src/link.js",
+        "out.md",
+        "up.md",
+        "loop",
+    }
+    assert [(r["from"], r["to"]) for r in dataset.rows("edges")] == [("src/use.js", "src/real.js")]
+
+
 def test_hostile_names_and_contents(make_repo, tmp_path):
     files = {
         "ok.py": "import sys\n", "tab\there.py": "x = 1\n", "new\nline.py": "x = 2\n", "\udcff.py": "x = 3\n", "\\xff.py": "x = 4\n",

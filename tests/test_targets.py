@@ -168,7 +168,9 @@ def test_readmes_and_their_copies_leave_the_context():
         file("packages/a/README.md", "5"),
         file("empty/__init__.py", "0", 0),
     )
-    assert source_paths(files) == {"README.md", "README.zh-CN.md", "readme_ja.rst", "docs/index.md"}
+    assert source_paths(files, {}) == {"README.md", "README.zh-CN.md", "readme_ja.rst", "docs/index.md"}
+    link = (file("README.md", "9"), file("docs/intro.md", "7"), file("site/intro.md", "7"))
+    assert source_paths(link, {"README.md": "docs/intro.md"}) == {"docs/intro.md", "site/intro.md"}
 
 
 def test_licences():

@@ -68,10 +68,18 @@ class RepoTree:
     """The names of a repository's files, and the text of the few that import rules read.
 
     `paths` are repo-relative with "/"; the repository root is "". Directories exist if a file lies in them.
+    `links` are symbolic links to files of the repository: their names count as files too, and an edge to one
+    becomes an edge to the file it names.
     """
 
-    def __init__(self, paths: Collection[str], config_texts: Mapping[str, str] | None = None):
-        self.paths = frozenset(paths)
+    def __init__(
+        self,
+        paths: Collection[str],
+        config_texts: Mapping[str, str] | None = None,
+        links: Mapping[str, str] | None = None,
+    ):
+        self.links = dict(links or {})
+        self.paths = frozenset((*paths, *self.links))
         self._texts = dict(config_texts or {})
 
     def text(self, path: str) -> str | None:
