@@ -95,7 +95,7 @@ def floor(path: str) -> tuple[float, float, float, int]:
     parsing = 0.0
     for path_, text in texts:
         source = text.encode()
-        language = read_text(path_, source).language
+        language = read_text(path_, source, len(source)).language
         if language in languages():
             if language not in parsers:
                 grammar = languages()[language].GRAMMARS[language]()

@@ -66,6 +66,7 @@ def analyse(
     contents = snapshot.read([e.blob for e, size, fate in judged if fate == KEPT or _is_link(fate, size)])
     files: list[SourceFile] = []
     pointing: dict[str, str] = {}
+    limit = config.selection.max_data_bytes
     texts: dict[str, str] = {}
     parsed: dict[str, tuple[str, Syntax]] = {}
     for entry, size, fate in judged:
@@ -74,7 +75,7 @@ def analyse(
             pointing[entry.path] = (next(contents) or b"").decode("utf-8", "backslashreplace")
         elif fate == KEPT:
             data = next(contents)
-            selected = Selected("missing") if data is None else read_text(entry.path, data)
+            selected = Selected("missing") if data is None else read_text(entry.path, data, limit)
         file = _source_file(entry, size or 0, selected)
         files.append(file)
         text = selected.text

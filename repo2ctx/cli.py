@@ -1,6 +1,6 @@
 """The `repo2ctx` command. Results go to stdout, progress and errors to stderr.
 
-Exit codes: 0 done; 1 the work failed, what is finished is kept; 2 wrong usage, list or configuration.
+Exit codes: 0 done; 1 the work failed, what is finished is kept; 2 wrong usage, list or configuration; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ app = typer.Typer(
 
 # What typer raises for a wrong command line; it has no public name of its own for it.
 _COMMAND_LINE_ERROR: type[BaseException] = typer.BadParameter.__bases__[0]
+
+
+_INTERRUPTED = 130
 
 
 class GraphFormat(StrEnum):
@@ -116,7 +119,7 @@ def graph(
     """Print which file needs which: from, to, kind, hard or soft."""
     from repo2ctx import inspection
 
-    found = inspection.graph_of(path, identity)
+    found = inspection.graph_of(path, identity, unresolved)
     if unresolved:
         for item in found.unresolved:
             print(_field(item.source), item.line, _field(item.name), sep="\t")
@@ -153,7 +156,7 @@ def order(
         print(json.dumps(rows, ensure_ascii=False, indent=1))
     else:
         for p in found:
-            print(f"{p.position + 1:>6}  {p.rank:.6f}  {_field(p.path)}  ({p.why})")
+            print(f"{p.position:>6}  {p.rank:.6f}  {_field(p.path)}  ({p.why})")
 
 
 @app.command()
@@ -180,6 +183,8 @@ def _run(command: Callable[[], object]) -> int:
     """Run the command; every error becomes a line that says what to do, and an exit code."""
     try:
         code = command()
+        if code == _INTERRUPTED:  # typer's answer to Ctrl-C
+            raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except Repo2CtxError as error:
         for text in str(error).splitlines():
@@ -190,7 +195,7 @@ def _run(command: Callable[[], object]) -> int:
         return 2
     except (KeyboardInterrupt, typer.Abort):
         print("repo2ctx: interrupted; run the same command again to go on, what is finished is kept", file=sys.stderr)
-        return 1
+        return _INTERRUPTED
     except BrokenPipeError:
         # The reader (head, less) has seen enough; keep the interpreter from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

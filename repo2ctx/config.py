@@ -55,6 +55,9 @@ class SelectionConfig(_Section):
     """Which files are kept (`selection.py`)."""
 
     max_file_bytes: int = Field(1 << 20, gt=0, description="files larger than this are not read")
+    max_data_bytes: int = Field(
+        64 << 10, gt=0, description="data files (JSON, CSV, SVG …) larger than this are not kept"
+    )
 
 
 class ParseConfig(_Section):

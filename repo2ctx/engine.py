@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import multiprocessing
 import os
+import signal
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -45,7 +46,7 @@ class Workers:
     def __init__(self, count: int):
         self.count = count
         context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPool(max_workers=count, initializer=isolate_environment, context=context)
+        self._pool = ProcessPool(max_workers=count, initializer=_prepare_worker, context=context)
 
     def __enter__(self) -> Workers:
         return self
@@ -73,6 +74,12 @@ class Workers:
                     yield future.result()
                 except ProcessExpired as error:
                     yield Outcome(index, error=f"its worker process died (exit code {error.exitcode}; out of memory?)")
+
+
+def _prepare_worker() -> None:
+    isolate_environment()
+    # Ctrl-C reaches every process of the terminal; the main one answers it, and stops us.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _guarded(task: Callable[[T], R], index: int, argument: T) -> Outcome[R]:

@@ -35,8 +35,13 @@ class Explained:
     why: str
 
 
-def graph_of(path: Path, identity: str | None) -> Graph:
-    """The edges of a repository's HEAD, vendored and generated files included, or of a repository in a build."""
+def graph_of(path: Path, identity: str | None, unresolved: bool = False) -> Graph:
+    """The edges of a repository's HEAD, vendored and generated files included, or of a repository in a build.
+
+    unresolved: these are wanted, which a build does not keep.
+    """
+    if unresolved and (path / MANIFEST).exists():
+        raise UsageError(f"{path}: a build keeps no unresolved references; give the path of the repository")
     if not (path / MANIFEST).exists():
         return _analyse(path, everything=True).graph
     dataset = Dataset(path)
@@ -107,8 +112,13 @@ def find(dataset: Dataset, identity: str | None) -> dict[str, Any]:
         raise OutputError(f"{dataset.out}: holds no repository")
     if identity is None:
         return next((r for r in rows if r["target"] is not None), rows[0])
-    exact = [r for r in rows if identity in (r["id"], r["name"])]
-    close = exact or [r for r in rows if identity in r["id"]]
+    steps = (
+        [r for r in rows if identity in (r["id"], r["name"])],
+        [r for r in rows if identity in r["name"].split("/") or r["name"].endswith("/" + identity)],
+        [r for r in rows if identity in r["name"]],
+        [r for r in rows if r["commit"].startswith(identity)],
+    )
+    close = next((found for found in steps if found), [])
     if len(close) != 1:
         names = ", ".join(r["id"] for r in (close or rows)[:5])
         raise UsageError(f"{identity!r} names {len(close) or 'no'} repositories of {dataset.out}; it has {names}")
@@ -158,7 +168,8 @@ def _describe(repository: dict[str, Any]) -> Iterator[str]:
         f"first; {order['cycles']:,} cycles, the largest of {order['largest_cycle']:,}; {order['unresolved']:,} unresolved; "
         f"{order['fallbacks']:,} parser fallbacks"
     )
-    yield f"target      {repository['target_style'] or '-'}, from {repository['target_source'] or 'nowhere'}"
+    source = repository["target_source"]
+    yield f"target      {repository['target_style']}, from {source}" if source else "target      none, so no row"
 
 
 def _locate(dataset: Dataset, length: str, repository: str) -> tuple[str, int, int] | None:
@@ -194,4 +205,5 @@ def _listing(dataset: Dataset, repository: str, segment: dict[str, int], spans: 
 
 def _safe(text: str) -> str:
     """File content with its line structure, unable to steer a terminal."""
-    return "\n".join(printable(line.replace("\t", "    ")) for line in text.replace("\r\n", "\n").split("\n"))
+    lines = text.replace("\r\n", "\n").split("\n")
+    return "\n".join("\t".join(printable(part) for part in line.split("\t")) for line in lines)

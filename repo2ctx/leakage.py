@@ -1,6 +1,8 @@
-"""Keeps the target's source out of the context: READMEs leave it, descriptions in manifests are emptied in place.
+"""Keeps the target's source out of the context: READMEs leave it, descriptions in manifests are emptied in place,
+and whole sentences of the target are blanked wherever else they stand.
 
-A file whose description cannot be emptied for sure leaves the context as well.
+A file whose description cannot be emptied for sure leaves the context as well. Parts of sentences and paraphrases
+stay.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from repo2ctx.records import SourceFile
 from repo2ctx.targets import DESCRIPTIONS, is_readme
 
 TARGET_SOURCE = "target-source"
+_FEWEST_WORDS = 4
+_GAP = r"(?:</?\w{1,10}>|[\W_]){1,40}"
 
 
 def source_paths(files: tuple[SourceFile, ...], links: Mapping[str, str]) -> frozenset[str]:
@@ -37,6 +41,30 @@ def without_description(path: str, text: str, target: str | None) -> str | None:
         return text
     emptied = _EMPTY[posixpath.splitext(path)[1]](text, description)
     return emptied if not read(emptied) and description not in emptied else None
+
+
+class Quotes:
+    """Finds a target's sentences in texts, whatever case, line breaks, comment marks or markup are between the words.
+
+    Sentences of fewer than four words are no evidence of a quote.
+    """
+
+    def __init__(self, target: str):
+        self._sentences = []
+        for sentence in re.split(r"(?<=[.!?])\s+|\n+", target):
+            words = re.findall(r"\w+", sentence)
+            if len(words) >= _FEWEST_WORDS:
+                pattern = _GAP.join(map(re.escape, words))
+                needed = sorted({w.lower() for w in words}, key=lambda w: (-len(w), w))
+                self._sentences.append((needed, re.compile(rf"(?<!\w){pattern}(?!\w)[.!?]?", re.IGNORECASE)))
+
+    def blank(self, text: str) -> str:
+        """The text without the sentences."""
+        lower = text.lower()
+        for needed, pattern in self._sentences:
+            if all(word in lower for word in needed):  # cheap, and nearly always the end of it
+                text = pattern.sub("", text)
+        return text
 
 
 def _empty_json(text: str, description: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import rustworkx as rx
 
@@ -52,7 +52,9 @@ def order(roles: Mapping[str, str], edges: Collection[Edge]) -> Ordered:
             place += 1
     ranks = _ranks(paths, roles, needs, position)
     placed = [Placed(path, position[i], component[i], ranks[i]) for i, path in enumerate(paths)]
-    return Ordered(tuple(sorted(placed, key=lambda p: p.position)), _quality(needs, position, components))
+    quality = _quality(needs, position, components)
+    quality = replace(quality, edges=len(edges), hard_edges=sum(e.strength == "hard" for e in edges))
+    return Ordered(tuple(sorted(placed, key=lambda p: p.position)), quality)
 
 
 def _components(count: int, needs: Sequence[Mapping[int, bool]], hard_only: bool = False) -> list[list[int]]:
@@ -216,12 +218,10 @@ def _prior(path: str, role: str) -> float:
 def _quality(
     needs: Sequence[Mapping[int, bool]], position: Sequence[int], components: Sequence[Sequence[int]]
 ) -> OrderQuality:
-    pairs = [(a, b, hard) for a, targets in enumerate(needs) for b, hard in targets.items()]
+    pairs = [(a, b) for a, targets in enumerate(needs) for b in targets]
     cycles = [c for c in components if len(c) > 1]
     return OrderQuality(
-        edges=len(pairs),
-        hard_edges=sum(hard for _, _, hard in pairs),
         cycles=len(cycles),
         largest_cycle=max(map(len, cycles), default=0),
-        satisfied=round(sum(position[b] < position[a] for a, b, _ in pairs) / len(pairs), 6) if pairs else 1.0,
+        satisfied=round(sum(position[b] < position[a] for a, b in pairs) / len(pairs), 6) if pairs else 1.0,
     )

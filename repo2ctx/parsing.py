@@ -87,6 +87,7 @@ class Parser:
             [sys.executable, "-P", "-m", "repo2ctx.parsing", str(self.timeout_s), str(self.memory_bytes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is our parent's to answer
             env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
         )
         return self._child

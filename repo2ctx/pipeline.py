@@ -25,14 +25,14 @@ import pyarrow as pa
 
 from repo2ctx import __version__
 from repo2ctx.card import write_card
-from repo2ctx.config import BuildConfig, length_name
+from repo2ctx.config import BuildConfig, length_name, parse_length
 from repo2ctx.crawl import CrawlOptions, check_git
 from repo2ctx.engine import DISK_FULL, Workers
 from repo2ctx.errors import OutputError
 from repo2ctx.fitting import FitTask, fit_repository, read_document
 from repo2ctx.packing import pack
 from repo2ctx.prompt import PROMPT_VERSION
-from repo2ctx.records import Failure, RepoSpec
+from repo2ctx.records import KEPT, Failure, RepoSpec
 from repo2ctx.repolist import SPLITS
 from repo2ctx.safegit import isolate_environment
 from repo2ctx.schema import EDGES, FILES, MANIFEST, PACKED, REPOSITORIES, SCHEMA_VERSION, packed_batch, read_manifest
@@ -63,6 +63,7 @@ class BuildResult:
     repositories: int = 0
     fates: Counter[str] = field(default_factory=Counter)
     targets: Counter[str] = field(default_factory=Counter)
+    splits: Counter[str] = field(default_factory=Counter)
     packed: dict[str, dict[str, int]] = field(default_factory=dict)
     refused: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
@@ -253,11 +254,11 @@ def _build_units(
 
 
 def _line(spec: RepoSpec, unit: UnitSummary) -> str:
-    dropped = sum(n for fate, n in unit.fates.items() if fate != "kept")
+    dropped = sum(n for fate, n in unit.fates.items() if fate != KEPT)
+    target = f"target from {unit.target_source}" if unit.target_source else "no target, so no row"
     return (
-        f"{spec.name}: kept {unit.fates.get('kept', 0):,} files ({unit.kept_bytes / 1e6:.1f} MB), dropped {dropped:,}, "
-        f"{unit.edges:,} edges, target from {unit.target_source or 'nowhere'}, {unit.seconds:.1f} s, "
-        f"{unit.peak_bytes / 1e6:.0f} MB"
+        f"{spec.name}: kept {unit.fates.get(KEPT, 0):,} files ({unit.kept_bytes / 1e6:.1f} MB), dropped {dropped:,}, "
+        f"{unit.edges:,} edges, {target}, {unit.seconds:.1f} s, memory {unit.peak_bytes / 1e6:.0f} MB"
     )
 
 
@@ -367,7 +368,8 @@ def _fit(
         if outcome.result is None:
             raise OutputError(f"{identity}: its rows could not be made: {outcome.error}\n{outcome.trace}".strip())
         sizes = ", ".join(f"{name} {n:,}" for name, n in outcome.result.tokens.items())
-        reporter.advance(f"{identity}: {sizes or 'no row'} tokens")
+        name, _, commit = identity.rpartition("@")
+        reporter.advance(f"{name}@{commit[:12]}: " + (f"{sizes} tokens" if sizes else "no row"))
 
 
 def _fit_summary(folder: Path) -> dict[str, dict[str, Any]]:
@@ -413,8 +415,11 @@ def _summarize(units: Sequence[Unit], ready: Sequence[Unit], config: BuildConfig
             packed[name]["tokens"] += tokens
             packed[name]["left_out"] += found["left_out"][name]
         refused.update(f"{name}: {reason}" for name, reason in found["refused"].items())
+    if len(units) > len(ready):
+        refused["no target"] = len(units) - len(ready)
     return {
         "fates": dict(sorted(fates.items())),
+        "splits": dict(sorted(Counter(u.repository["split"] for u in units).items())),
         "targets": dict(sorted(Counter((u.summary.target_source or "none").partition(":")[0] for u in units).items())),
         "packed": packed,
         "refused": dict(sorted(refused.items())),
@@ -423,7 +428,7 @@ def _summarize(units: Sequence[Unit], ready: Sequence[Unit], config: BuildConfig
 
 def _result_of(out: Path, manifest: dict[str, Any], unchanged: bool = False) -> BuildResult:
     summary = manifest["summary"]
-    packed = {name: dict(values) for name, values in summary["packed"].items()}
+    packed = {name: dict(summary["packed"][name]) for name in sorted(summary["packed"], key=parse_length)}
     for name, values in packed.items():
         tables = [t for t in manifest["tables"] if t.startswith(f"packed/{name}/")]
         values["rows"] = sum(s["rows"] for t in tables for s in manifest["tables"][t])
@@ -432,6 +437,7 @@ def _result_of(out: Path, manifest: dict[str, Any], unchanged: bool = False) -> 
         repositories=len(manifest["repositories"]),
         fates=Counter(summary["fates"]),
         targets=Counter(summary["targets"]),
+        splits=Counter(summary["splits"]),
         packed=packed,
         refused=Counter(summary["refused"]),
         unchanged=unchanged,

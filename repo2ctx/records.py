@@ -117,7 +117,7 @@ class OrderQuality:
     unresolved: int = 0
     cycles: int = 0  # components of more than one file
     largest_cycle: int = 0
-    satisfied: float = 1.0  # share of edges whose target comes first
+    satisfied: float = 1.0  # share of the pairs of files with an edge whose needed file comes first
     fallbacks: int = 0  # files whose parser was stopped or found errors
 
 

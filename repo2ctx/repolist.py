@@ -3,10 +3,11 @@
     owner/name                       a GitHub repository
     https://host/owner/name          any URL git can fetch over https, http, ssh or git
     /path, ./path, ~/path, file://…  a local git repository; relative ones count from the list's own folder
-    {"repo": …, "ref": …, "summary": …, "split": …}
+    {"repo": …, "ref": …, "summary": …, "split": …, "name": …}
 
 A plain line may end in `@ref` (branch, tag or full commit). Blank lines and what follows `#` at the start of a
-line, or after a blank, are skipped. Every bad line is reported with its number before anything is fetched.
+line, or after a blank, are skipped. `name` says what a local copy is called (host/owner/name). Every bad line is
+reported with its number before anything is fetched.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ from repo2ctx.records import RepoSpec
 from repo2ctx.safegit import PROTOCOLS
 
 SPLITS = ("train", "validation", "test")
-_KEYS = ("repo", "ref", "summary", "split")
+_KEYS = ("repo", "ref", "summary", "split", "name")
 _EXPECTED = (
     "expected owner/name, a URL (https://…), a path (/…, ./…, ~/…, file://…), each with an optional @ref, or JSON"
 )
 _OWNER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+")
 _HOST_FIRST = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+/[^/\s]+/.+")
-_SCP = re.compile(r"(?P<user>[A-Za-z0-9._-]+)@(?P<host>[A-Za-z0-9.-]+):(?P<path>[^@]+)(?:@(?P<ref>.+))?")
+_NAME = re.compile(r"[A-Za-z0-9.:-]+(?:/[A-Za-z0-9._+-]+)+")
+_SCP = re.compile(r"(?P<user>[A-Za-z0-9._-]+)@(?P<host>[A-Za-z0-9.-]+):(?P<path>[^@]+)(?:@(?P<ref>.*))?")
 _BAD_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|^[-/.]|//|\.lock(?:/|$)|[/.]$")
 
 
@@ -119,6 +121,11 @@ def _parse_json(text: str, folder: Path) -> RepoSpec:
         if spec.ref is not None:
             raise _BadLineError("gives the ref twice: in 'repo' after @, and in 'ref'")
         spec = replace(spec, ref=_checked_ref(ref))
+    name = fields.get("name")
+    if name is not None:
+        if not _NAME.fullmatch(name):
+            raise _BadLineError(f"name {name!r} is not of the form host/owner/name")
+        spec = replace(spec, name=name)
     summary = fields.get("summary")
     return replace(spec, summary=summary.strip() if summary else None, split=split)
 
@@ -142,8 +149,10 @@ def _parse_plain(text: str, folder: Path) -> RepoSpec:
     if scp := _SCP.fullmatch(text):
         path = scp["path"].strip("/").removesuffix(".git")
         url = f"{scp['user']}@{scp['host']}:{scp['path']}"
-        return RepoSpec(url, url, f"{scp['host'].lower()}/{path}", _optional_ref(scp["ref"]))
-    repository, _, ref = text.partition("@")
+        return RepoSpec(
+            url, url, f"{scp['host'].lower()}/{path}", _optional_ref("@" if scp["ref"] is not None else "", scp["ref"])
+        )
+    repository, at, ref = text.partition("@")
     if _OWNER_NAME.fullmatch(repository):
         if (folder / repository).is_dir():
             raise _BadLineError(
@@ -151,7 +160,7 @@ def _parse_plain(text: str, folder: Path) -> RepoSpec:
                 f"or https://github.com/{repository}"
             )
         name = f"github.com/{repository.removesuffix('.git')}"
-        return RepoSpec(text, f"https://{name}", name, _optional_ref(ref))
+        return RepoSpec(text, f"https://{name}", name, _optional_ref(at, ref))
     if _HOST_FIRST.fullmatch(repository):
         return _remote("https://" + text)
     raise _BadLineError(f"cannot read {text!r}; {_EXPECTED}")
@@ -167,12 +176,12 @@ def _remote(text: str) -> RepoSpec:
         raise _BadLineError(f"{parts.scheme}:// is not fetched; use one of {', '.join(PROTOCOLS)}, or a path")
     if not host or host.startswith("-"):
         raise _BadLineError(f"{text!r} names no host")
-    path, _, ref = parts.path.partition("@")
+    path, at, ref = parts.path.partition("@")
     names = [p for p in unquote(path).removesuffix("/").removesuffix(".git").split("/") if p]
     if not names or any(n in (".", "..") for n in names):
         raise _BadLineError(f"the URL on {host} names no repository")
     where = host if port is None else f"{host}:{port}"
-    checked = _optional_ref(unquote(ref))
+    checked = _optional_ref(at, unquote(ref))
     return RepoSpec(
         source=f"{parts.scheme}://{where}{path}" + (f"@{checked}" if checked else ""),
         url=f"{parts.scheme}://{parts.netloc}{path}",
@@ -204,8 +213,9 @@ def _absolute(text: str, folder: Path) -> Path:
         raise _BadLineError(f"cannot read the path {text!r} ({error})") from error
 
 
-def _optional_ref(text: str | None) -> str | None:
-    return _checked_ref(text) if text else None
+def _optional_ref(at: str, text: str | None) -> str | None:
+    """The ref after `at`, which is "@" where there is one."""
+    return _checked_ref(text or "") if at else None
 
 
 def _checked_ref(text: str) -> str:

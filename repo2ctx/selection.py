@@ -23,6 +23,7 @@ REASONS = {
     "missing": "not in the object store, or damaged there",
     "name-collision": "its name, made readable, is another file's",
     "too-large": "larger than selection.max_file_bytes",
+    "data": "a data file (JSON, CSV, SVG, XML …) larger than selection.max_data_bytes",
     "vendored": "somebody else's code (linguist's rules)",
     "generated": "made by a program (linguist's rules)",
     "lock-file": "pinned dependency versions",
@@ -104,8 +105,8 @@ def is_vendored(path: str) -> bool:
     return bool(enry.is_vendor(path)) and not _NOT_VENDORED.search(path)
 
 
-def read_text(path: str, data: bytes) -> Selected:
-    """Decode a blob and tell its language; generated and undecodable files are not kept."""
+def read_text(path: str, data: bytes, max_data_bytes: int) -> Selected:
+    """Decode a blob and tell its language; generated and undecodable files and large data are not kept."""
     if data.startswith(_LFS) and len(data) < 1024:
         return Selected("lfs-pointer")
     decoded = decode(data)
@@ -113,8 +114,13 @@ def read_text(path: str, data: bytes) -> Selected:
         return Selected(decoded)
     text, encoding = decoded
     head = text[:_HEAD_BYTES].encode("utf-8", "replace")
-    fate = "generated" if enry.is_generated(path, head) else KEPT
-    return Selected(fate, text, encoding, enry.get_language(posixpath.basename(path), head) or "")
+    language = enry.get_language(posixpath.basename(path), head) or ""
+    fate = KEPT
+    if enry.is_generated(path, head):
+        fate = "generated"
+    elif len(data) > max_data_bytes and _language_type(language) == "data":
+        fate = "data"
+    return Selected(fate, text, encoding, language)
 
 
 def decode(data: bytes) -> tuple[str, str] | str:

@@ -47,6 +47,7 @@ def _files_table(result: BuildResult, seconds: float) -> Table:
     reasons = ", ".join(f"{fate} {n:,}" for fate, n in sorted(dropped.items(), key=lambda x: (-x[1], x[0])))
     table.add_row("files dropped", f"{sum(dropped.values()):,}" + (f": {reasons}" if reasons else ""))
     table.add_row("targets", ", ".join(f"{source} {n:,}" for source, n in result.targets.items()) or "none")
+    table.add_row("splits", ", ".join(f"{split} {n:,}" for split, n in result.splits.items()) or "none")
     if result.refused:
         table.add_row("no row", ", ".join(f"{reason} {n:,}" for reason, n in result.refused.items()))
     table.add_row("seconds", f"{seconds:,.1f}")
@@ -76,6 +77,7 @@ def _as_dict(result: BuildResult, seconds: float) -> dict[str, object]:
         "repositories": result.repositories,
         "files": dict(result.fates),
         "targets": dict(result.targets),
+        "splits": dict(result.splits),
         "packed": result.packed,
         "no_row": dict(result.refused),
         "failures": [{"source": f.source, "line": f.line, "reason": f.reason} for f in result.failures],

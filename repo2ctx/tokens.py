@@ -12,6 +12,7 @@ import gzip
 import hashlib
 import importlib.util
 import json
+import logging
 import os
 import re
 import unicodedata
@@ -288,7 +289,9 @@ def _tokenizer_json(name: str, path: Path) -> tuple[str, dict[str, Any]]:
         raise TokenizerError(f"tokenizer {name!r}: no such file or directory")
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError
+    from huggingface_hub.utils import logging as hub_logging
 
+    hub_logging.set_verbosity(logging.CRITICAL)  # what goes wrong is told below, in one line
     try:
         source = Path(hf_hub_download(name, "tokenizer.json")).read_text("utf-8")
         try:

@@ -22,7 +22,7 @@ import pyarrow as pa
 from repo2ctx.analysis import Analysis, analyse
 from repo2ctx.config import BuildConfig
 from repo2ctx.crawl import CrawlOptions, open_snapshot
-from repo2ctx.leakage import TARGET_SOURCE, source_paths, without_description
+from repo2ctx.leakage import TARGET_SOURCE, Quotes, source_paths, without_description
 from repo2ctx.licenses import license_of
 from repo2ctx.parsing import Parser
 from repo2ctx.prompt import Boundary
@@ -154,6 +154,7 @@ def _write_files(identity: str, analysis: Analysis, target: Target | None, commi
     removed = source_paths(analysis.files, analysis.links)
     texts = _spooled(folder)
     boundary = Boundary(commit)
+    quotes = Quotes(target.text) if target else None
     written = _Written(set(), Counter(), [], 0, "")
     files_of: Counter[str] = Counter()
     bytes_of: Counter[str] = Counter()
@@ -166,6 +167,8 @@ def _write_files(identity: str, analysis: Analysis, target: Target | None, commi
                 text = without_description(path, text, target.text if target else None)
                 if text is None or path in removed:
                     file, text = replace(file, fate=TARGET_SOURCE), None
+                elif quotes is not None:
+                    text = quotes.blank(text)
             row = file_row(identity, file)
             written.fates[file.fate] += 1
             if text is not None:

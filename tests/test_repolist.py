@@ -73,6 +73,13 @@ def test_json_lines(tmp_path):
     assert (specs[0].ref, specs[0].summary, specs[0].split) == ("main", "It does.", "test")
 
 
+def test_a_local_copy_may_be_named(tmp_path):
+    specs, _ = read(tmp_path, json.dumps({"repo": "./copy", "name": "github.com/a/b"}))
+    assert specs[0].name == "github.com/a/b"
+    with pytest.raises(ListError, match="host/owner/name"):
+        read(tmp_path, json.dumps({"repo": "./copy", "name": "a b@c"}))
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [
@@ -88,7 +95,8 @@ def test_json_lines(tmp_path):
         ("https://example.org/a/../b", "names no repository"),
         ("just-a-word", "expected owner/name"),
         ("a/b c/d", "expected owner/name"),
-        ("a/b@", None),
+        ("a/b@", "no branch"),
+        ("https://example.org/a/b@", "no branch"),
         ("a/b@-x", "no branch"),
         ("a/b@x..y", "no branch"),
         ("a/b@HEAD^", "no branch"),
@@ -107,9 +115,6 @@ def test_json_lines(tmp_path):
 )
 def test_bad_lines_are_named_with_their_number(tmp_path, line, says):
     text = b"ok/ok\n" + (line if isinstance(line, bytes) else line.encode()) + b"\n"
-    if says is None:  # an empty ref is no ref
-        assert len(read(tmp_path, text)[0]) == 2
-        return
     with pytest.raises(ListError) as error:
         read(tmp_path, text)
     assert "list.txt:2: " in str(error.value)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from repo2ctx.config import TargetsConfig
-from repo2ctx.leakage import source_paths, without_description
+from repo2ctx.leakage import Quotes, source_paths, without_description
 from repo2ctx.licenses import license_of
 from repo2ctx.records import KEPT, RepoSpec, SourceFile
 from repo2ctx.targets import choose_target, markdown_lead, restructured_lead
@@ -171,6 +171,36 @@ def test_readmes_and_their_copies_leave_the_context():
     assert source_paths(files, {}) == {"README.md", "README.zh-CN.md", "readme_ja.rst", "docs/index.md"}
     link = (file("README.md", "9"), file("docs/intro.md", "7"), file("site/intro.md", "7"))
     assert source_paths(link, {"README.md": "docs/intro.md"}) == {"docs/intro.md", "site/intro.md"}
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        '__description__ = "Keeps plain-text notes and finds them by their words."',
+        "# keeps plain-text notes\n#   and finds them by their words",
+        "/*\n * KEEPS PLAIN-TEXT NOTES AND\n * FINDS THEM BY THEIR WORDS.\n */",
+        "<p>Keeps <b>plain-text</b> notes and finds\nthem by their words.</p>",
+        '"Keeps plain-text notes " "and finds them by their words"',
+    ],
+)
+def test_sentences_of_the_target_are_blanked_wherever_they_stand(quote):
+    quotes = Quotes("Keeps plain-text notes and finds them by their words. It is fast.\n\nStores its index on disk.")
+    text = f"x = 1\n{quote}\ny = 2\n"
+    blanked = quotes.blank(text)
+    assert "finds" not in blanked.lower()
+    assert blanked.startswith("x = 1\n")
+    assert blanked.endswith("\ny = 2\n")
+    assert "stores" not in quotes.blank("He stores its index on disk. stores its index on disk").lower()
+
+
+def test_code_that_shares_words_with_the_target_is_left_alone():
+    quotes = Quotes("Keeps plain-text notes and finds them by their words. It is fast.")
+    for text in (
+        "notes = keep(text)\nfinds(words, by=them)\n",
+        "It is fast.",
+        "xKeeps plain-text notes and finds them by their wordsy",
+    ):
+        assert quotes.blank(text) == text
 
 
 def test_licences():
