@@ -35,13 +35,22 @@ from repo2ctx.prompt import PROMPT_VERSION
 from repo2ctx.records import KEPT, Failure, RepoSpec
 from repo2ctx.repolist import SPLITS
 from repo2ctx.safegit import isolate_environment
-from repo2ctx.schema import EDGES, FILES, MANIFEST, PACKED, REPOSITORIES, SCHEMA_VERSION, packed_batch, read_manifest
+from repo2ctx.schema import (
+    EDGES,
+    FILES,
+    MANIFEST,
+    PACKED,
+    REPOSITORIES,
+    SCHEMA_VERSION,
+    Dataset,
+    packed_batch,
+    read_manifest,
+)
 from repo2ctx.shards import ShardWriter, shard_entries, write_json
 from repo2ctx.tokens import load_tokenizer
-from repo2ctx.unit import Unit, UnitSummary, UnitTask, build_unit, read_unit
+from repo2ctx.unit import Unit, UnitSummary, UnitTask, build_unit, read_unit, restore_unit
 
 WORK = ".build"
-_SHOWN_CHANGES = 5
 _COPIED = {"files": FILES, "edges": EDGES}
 
 
@@ -84,7 +93,7 @@ def build(
     identity = _identity(specs, config, tokenizer.fingerprint)
     out.mkdir(parents=True, exist_ok=True)
     with _locked(out), _explained(out):
-        if _already_finished(out, identity):
+        if _already_finished(out, identity, reporter):
             return _result_of(out, read_manifest(out), unchanged=True)
         with Workers(min(workers, len(specs))) as pool:
             return _build(specs, config, out, identity, crawl, pool, reporter)
@@ -105,6 +114,8 @@ def _build(
     failures += repeated
     _retract(out)
     manifest = {**identity, **_write_tables(units, config, out, reporter)}
+    identities = {unit.folder.name: unit.repository["id"] for unit in units}
+    manifest["list"] = [{**entry, "id": identities.get(entry["unit"])} for entry in identity["list"]]
     ready = [u for u in units if u.repository["target"] is not None]
     _fit(ready, manifest, config, out, workers, reporter)
     manifest["tables"] |= _write_packed(ready, config, out, reporter)
@@ -124,7 +135,6 @@ def _build(
 
 def _identity(specs: Sequence[RepoSpec], config: BuildConfig, tokenizer_fingerprint: str) -> dict[str, Any]:
     """What two builds must share for one to be the continuation of the other."""
-    exact = [[s.url, s.ref, s.summary, s.split] for s in specs]
     return {
         "tool": f"repo2ctx {__version__}",
         "schema_version": SCHEMA_VERSION,
@@ -132,13 +142,15 @@ def _identity(specs: Sequence[RepoSpec], config: BuildConfig, tokenizer_fingerpr
         "tokenizer_fingerprint": tokenizer_fingerprint,
         "config": config.model_dump(mode="json"),
         "config_sha256": config.digest(),
-        "list": [{"name": s.name, "ref": s.ref, "summary": s.summary, "split": s.split} for s in specs],
-        "list_sha256": hashlib.sha256(json.dumps(exact).encode()).hexdigest(),
+        "list": [{"name": s.name, "ref": s.ref, "split": s.split, "unit": _unit_key(s)} for s in specs],
     }
 
 
-def _already_finished(out: Path, identity: dict[str, Any]) -> bool:
-    """Whether `out` holds this very build, whole. Raises OutputError if it holds anything else."""
+def _already_finished(out: Path, identity: dict[str, Any], reporter: Reporter) -> bool:
+    """Whether `out` holds this very build, whole. Raises OutputError if it holds anything else.
+
+    A list that has grown or shrunk is the same build going on: what is there of it is taken over.
+    """
     state = out / WORK / "state.json"
     if (out / MANIFEST).exists():
         earlier = read_manifest(out)
@@ -158,10 +170,37 @@ def _already_finished(out: Path, identity: dict[str, Any]) -> bool:
             f"{out}: was built from another configuration: {'; '.join(differences)}; "
             "give another --out, or remove this one"
         )
-    if (out / MANIFEST).exists() and not earlier["failures"]:
-        return True
+    added = [entry for entry in identity["list"] if _unlike_any(entry, earlier["list"])]
+    removed = [entry for entry in earlier["list"] if _unlike_any(entry, identity["list"])]
+    same = [_compared(e) for e in earlier["list"]] == [_compared(e) for e in identity["list"]]
+    if (out / MANIFEST).exists():
+        if same and not earlier["failures"]:
+            return True
+        if not same:
+            _take_over(out, earlier, identity)
+    if not same:
+        reporter.notice(f"the list has changed: {len(added)} entries new or altered, {len(removed)} gone")
     write_json(state, identity)
     return False
+
+
+def _compared(entry: dict[str, Any]) -> tuple[Any, ...]:
+    return entry["unit"], entry["split"]
+
+
+def _unlike_any(entry: dict[str, Any], others: list[dict[str, Any]]) -> bool:
+    return _compared(entry) not in {_compared(other) for other in others}
+
+
+def _take_over(out: Path, earlier: dict[str, Any], identity: dict[str, Any]) -> None:
+    """Turn the finished repositories that the new list still has back into units."""
+    wanted = {entry["unit"] for entry in identity["list"]}
+    dataset = Dataset(out, earlier)
+    rows = {row["id"]: row for row in dataset.repositories()}
+    for entry in earlier["list"]:
+        folder = out / WORK / "units" / entry["unit"]
+        if entry["unit"] in wanted and entry.get("id") in rows and not folder.exists():
+            restore_unit(dataset, rows[entry["id"]], folder)
 
 
 def _differences(earlier: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
@@ -170,20 +209,9 @@ def _differences(earlier: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
             before = earlier["config"].get(section, {}).get(key)
             if before != value:
                 yield f"{section}.{key} was {before!r}, now {value!r}"
-    changes = [f"the list now has {_shown(entry)}" for entry in now["list"] if entry not in earlier["list"]]
-    changes += [f"the list had {_shown(entry)}" for entry in earlier["list"] if entry not in now["list"]]
-    yield from changes[:_SHOWN_CHANGES]
-    if len(changes) > _SHOWN_CHANGES:
-        yield f"and {len(changes) - _SHOWN_CHANGES} more changes of the list"
-    if not changes and earlier["list_sha256"] != now["list_sha256"]:
-        yield "the list has the same repositories in another order, or from other places"
     for key in ("tool", "schema_version", "prompt_version", "tokenizer_fingerprint"):
         if earlier[key] != now[key]:
             yield f"{key} was {earlier[key]!r}, now {now[key]!r}"
-
-
-def _shown(entry: dict[str, str | None]) -> str:
-    return f"{entry['name']}@{entry['ref']}" if entry["ref"] else str(entry["name"])
 
 
 @contextmanager
@@ -223,9 +251,13 @@ def _retract(out: Path) -> None:
 # Units -----------------------------------------------------------------------------------------------------
 
 
+def _unit_key(spec: RepoSpec) -> str:
+    """What a unit is made from, besides the configuration."""
+    return hashlib.sha256(json.dumps([spec.url, spec.name, spec.ref, spec.summary]).encode()).hexdigest()[:20]
+
+
 def _unit_folder(out: Path, spec: RepoSpec) -> Path:
-    key = hashlib.sha256(json.dumps([spec.url, spec.ref, spec.summary]).encode()).hexdigest()[:20]
-    return out / WORK / "units" / key
+    return out / WORK / "units" / _unit_key(spec)
 
 
 def _build_units(
@@ -234,6 +266,8 @@ def _build_units(
     """Make the units that are not there yet; returns what could not be had."""
     todo = [spec for spec in specs if not _unit_folder(out, spec).exists()]
     reporter.stage("repositories", len(specs))
+    if len(todo) < len(specs):
+        reporter.notice(f"going on: {len(specs) - len(todo)} of {len(specs)} repositories are done")
     for _ in range(len(specs) - len(todo)):
         reporter.advance("")
     tasks = [UnitTask(spec, _unit_folder(out, spec), config, crawl) for spec in todo]

@@ -27,7 +27,7 @@ from repo2ctx.licenses import license_of
 from repo2ctx.parsing import Parser
 from repo2ctx.prompt import Boundary
 from repo2ctx.records import KEPT, LanguageShare, Repository, RepoSpec, Target
-from repo2ctx.schema import EDGES, FILES, edge_row, file_row, repository_row, stream_batches
+from repo2ctx.schema import EDGES, FILES, Dataset, edge_row, file_row, repository_row, stream_batches
 from repo2ctx.shards import ShardWriter, sync_directory, write_json
 from repo2ctx.targets import choose_target
 
@@ -81,10 +81,7 @@ def build_unit(task: UnitTask) -> UnitSummary:
     shutil.rmtree(aside / "spool")
     summary = replace(summary, seconds=round(time.monotonic() - start, 3), peak_bytes=_peak_bytes())
     write_json(aside / "summary.json", asdict(summary))
-    sync_directory(aside)
-    shutil.rmtree(task.folder, ignore_errors=True)
-    aside.rename(task.folder)
-    sync_directory(task.folder.parent)
+    _finish(aside, task.folder)
     return summary
 
 
@@ -191,6 +188,39 @@ def _write_files(identity: str, analysis: Analysis, target: Target | None, commi
 
 def _writer(folder: Path, table: str, schema: pa.Schema, compression: str = "zstd") -> ShardWriter:
     return ShardWriter(folder, table, schema, max_bytes=1 << 62, batch_bytes=_BATCH_BYTES, compression=compression)
+
+
+def restore_unit(dataset: Dataset, repository: dict[str, Any], folder: Path) -> None:
+    """Take a repository back out of a finished dataset, so that it need not be made again."""
+    aside = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    counts: dict[str, Counter[str]] = {"files": Counter(), "edges": Counter()}
+    for table, schema, column in (("files", FILES, "fate"), ("edges", EDGES, "strength")):
+        with _writer(aside, table, schema) as writer:
+            for batch in dataset.of_repository(table, repository["id"]):
+                counts[table].update(batch.column(column).to_pylist())
+                writer.write_batch(batch)
+                writer.flush()
+    summary = UnitSummary(
+        id=repository["id"],
+        fates=dict(sorted(counts["files"].items())),
+        kept_bytes=repository["kept_bytes"],
+        target_source=repository["target_source"] or "",
+        edges=counts["edges"].total(),
+        seconds=0.0,
+        peak_bytes=0,
+    )
+    write_json(aside / "repository.json", {**repository, "split": ""})
+    write_json(aside / "summary.json", asdict(summary))
+    _finish(aside, folder)
+
+
+def _finish(aside: Path, folder: Path) -> None:
+    sync_directory(aside)
+    shutil.rmtree(folder, ignore_errors=True)
+    aside.rename(folder)
+    sync_directory(folder.parent)
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,14 +212,36 @@ def test_a_finished_build_is_left_alone(make_repo, tmp_path):
     assert {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*") if p.is_file()} == before
 
 
-def test_another_configuration_or_list_stops_and_says_what_differs(make_repo, tmp_path):
-    repo, other = make_repo(PYTHON), make_repo(PYTHON, "other")
+def test_a_list_that_has_changed_keeps_what_is_done(make_repo, tmp_path, monkeypatch):
+    repos = [make_repo({**PYTHON, "n.py": f"n = {i}\n"}, f"repo{i}") for i in range(4)]
+    run(tmp_path, [str(r) for r in repos[:3]])
+    for repo in repos[1:3]:  # pinned: what was built stays as it was
+        git(repo, "tag", "then")
+        write_files(repo, {"later.py": ""})
+        git(repo, "add", "-A")
+        git(repo, "commit", "-qm", "later")
+    lines = [str(repos[3]), str(repos[2]), json.dumps({"repo": str(repos[1]), "split": "test"})]
+    result = run(tmp_path, lines)
+    assert result.repositories == 3
+    assert result.splits["test"] >= 1
+    rows = {r["name"].rsplit("/")[-1]: r for r in Dataset(tmp_path / "out").repositories()}
+    assert list(rows) == ["repo3", "repo2", "repo1"]
+    assert rows["repo2"]["commit"] == git(repos[2], "rev-parse", "then").strip()
+    for repo in repos[1:3]:
+        git(repo, "reset", "-q", "--hard", "then")
+    run(tmp_path, lines, out="fresh")
+    assert hashes(tmp_path / "out") == hashes(tmp_path / "fresh")
+    assert run(tmp_path, lines).unchanged
+
+
+def test_another_configuration_stops_and_says_what_differs(make_repo, tmp_path):
+    repo = make_repo(PYTHON)
     run(tmp_path, [str(repo)])
     before = hashes(tmp_path / "out")
     with pytest.raises(OutputError, match=r"pack\.lengths was \[2048, 8192\], now \[4096\]"):
         run(tmp_path, [str(repo)], pack={"lengths": "4k"})
-    with pytest.raises(OutputError, match=r"the list now has local/.*/other"):
-        run(tmp_path, [str(repo), str(other)])
+    with pytest.raises(OutputError, match=r"tokens\.eos was '', now '<\|endofprompt\|>'"):
+        run(tmp_path, [str(repo)], tokens={"eos": "<|endofprompt|>"})
     assert hashes(tmp_path / "out") == before
     (tmp_path / "strange").mkdir()
     (tmp_path / "strange" / "thesis.tex").write_text("x")

@@ -35,7 +35,7 @@ def test_the_list_of_the_readme_can_be_read(tmp_path):
     block = section("Your own list").split("\n\n")[1]
     (tmp_path / "list.txt").write_text("\n".join(line.strip() for line in block.splitlines()))
     specs, notices = read_list(tmp_path / "list.txt")
-    assert len(specs) == 6
+    assert len(specs) == 7
     assert not notices
 
 
