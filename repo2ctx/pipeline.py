@@ -10,28 +10,25 @@ configuration and commits give the same bytes whatever the number of workers.
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import json
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
-from repo2ctx import __version__
 from repo2ctx.card import write_card
 from repo2ctx.config import BuildConfig, length_name, parse_length
 from repo2ctx.crawl import CrawlOptions, check_git
-from repo2ctx.engine import DISK_FULL, Workers
+from repo2ctx.engine import Workers
 from repo2ctx.errors import OutputError
 from repo2ctx.fitting import FitTask, fit_repository, read_document
 from repo2ctx.packing import pack
-from repo2ctx.prompt import PROMPT_VERSION
+from repo2ctx.progress import Reporter
 from repo2ctx.records import KEPT, Failure, RepoSpec
 from repo2ctx.repolist import SPLITS
 from repo2ctx.safegit import isolate_environment
@@ -41,27 +38,15 @@ from repo2ctx.schema import (
     MANIFEST,
     PACKED,
     REPOSITORIES,
-    SCHEMA_VERSION,
-    Dataset,
     packed_batch,
     read_manifest,
 )
 from repo2ctx.shards import ShardWriter, shard_entries, write_json
+from repo2ctx.state import WORK, already_finished, explained, identity_of, locked, retract, unit_folder
 from repo2ctx.tokens import load_tokenizer
-from repo2ctx.unit import Unit, UnitSummary, UnitTask, build_unit, read_unit, restore_unit
+from repo2ctx.unit import Unit, UnitSummary, UnitTask, build_unit, read_unit
 
-WORK = ".build"
 _COPIED = {"files": FILES, "edges": EDGES}
-
-
-class Reporter(Protocol):
-    """Who is told how far the build is."""
-
-    def stage(self, name: str, total: int) -> None: ...
-
-    def advance(self, what: str) -> None: ...
-
-    def notice(self, text: str) -> None: ...
 
 
 @dataclass(slots=True)
@@ -90,10 +75,10 @@ def build(
     isolate_environment()
     check_git()
     tokenizer = load_tokenizer(config.tokens)
-    identity = _identity(specs, config, tokenizer.fingerprint)
+    identity = identity_of(specs, config, tokenizer.fingerprint)
     out.mkdir(parents=True, exist_ok=True)
-    with _locked(out), _explained(out):
-        if _already_finished(out, identity, reporter):
+    with locked(out), explained(out):
+        if already_finished(out, identity, reporter):
             return _result_of(out, read_manifest(out), unchanged=True)
         with Workers(min(workers, len(specs))) as pool:
             return _build(specs, config, out, identity, crawl, pool, reporter)
@@ -112,7 +97,7 @@ def _build(
     failures = _build_units(specs, config, out, crawl, workers, reporter)
     units, repeated = _units(specs, out)
     failures += repeated
-    _retract(out)
+    retract(out)
     manifest = {**identity, **_write_tables(units, config, out, reporter)}
     identities = {unit.folder.name: unit.repository["id"] for unit in units}
     manifest["list"] = [{**entry, "id": identities.get(entry["unit"])} for entry in identity["list"]]
@@ -130,147 +115,20 @@ def _build(
     return result
 
 
-# What is there already -------------------------------------------------------------------------------------
-
-
-def _identity(specs: Sequence[RepoSpec], config: BuildConfig, tokenizer_fingerprint: str) -> dict[str, Any]:
-    """What two builds must share for one to be the continuation of the other."""
-    return {
-        "tool": f"repo2ctx {__version__}",
-        "schema_version": SCHEMA_VERSION,
-        "prompt_version": PROMPT_VERSION,
-        "tokenizer_fingerprint": tokenizer_fingerprint,
-        "config": config.model_dump(mode="json"),
-        "config_sha256": config.digest(),
-        "list": [{"name": s.name, "ref": s.ref, "split": s.split, "unit": _unit_key(s)} for s in specs],
-    }
-
-
-def _already_finished(out: Path, identity: dict[str, Any], reporter: Reporter) -> bool:
-    """Whether `out` holds this very build, whole. Raises OutputError if it holds anything else.
-
-    A list that has grown or shrunk is the same build going on: what is there of it is taken over.
-    """
-    state = out / WORK / "state.json"
-    if (out / MANIFEST).exists():
-        earlier = read_manifest(out)
-    elif state.exists():
-        earlier = json.loads(state.read_text("utf-8"))
-    else:
-        strangers = [p.name for p in out.iterdir() if p.name != WORK]
-        if strangers:
-            raise OutputError(
-                f"{out}: holds other files ({', '.join(sorted(strangers)[:3])}); give an empty or new directory"
-            )
-        write_json(state, identity)
-        return False
-    differences = list(_differences(earlier, identity))
-    if differences:
-        raise OutputError(
-            f"{out}: was built from another configuration: {'; '.join(differences)}; "
-            "give another --out, or remove this one"
-        )
-    added = [entry for entry in identity["list"] if _unlike_any(entry, earlier["list"])]
-    removed = [entry for entry in earlier["list"] if _unlike_any(entry, identity["list"])]
-    same = [_compared(e) for e in earlier["list"]] == [_compared(e) for e in identity["list"]]
-    if (out / MANIFEST).exists():
-        if same and not earlier["failures"]:
-            return True
-        if not same:
-            _take_over(out, earlier, identity)
-    if not same:
-        reporter.notice(f"the list has changed: {len(added)} entries new or altered, {len(removed)} gone")
-    write_json(state, identity)
-    return False
-
-
-def _compared(entry: dict[str, Any]) -> tuple[Any, ...]:
-    return entry["unit"], entry["split"]
-
-
-def _unlike_any(entry: dict[str, Any], others: list[dict[str, Any]]) -> bool:
-    return _compared(entry) not in {_compared(other) for other in others}
-
-
-def _take_over(out: Path, earlier: dict[str, Any], identity: dict[str, Any]) -> None:
-    """Turn the finished repositories that the new list still has back into units."""
-    wanted = {entry["unit"] for entry in identity["list"]}
-    dataset = Dataset(out, earlier)
-    rows = {row["id"]: row for row in dataset.repositories()}
-    for entry in earlier["list"]:
-        folder = out / WORK / "units" / entry["unit"]
-        if entry["unit"] in wanted and entry.get("id") in rows and not folder.exists():
-            restore_unit(dataset, rows[entry["id"]], folder)
-
-
-def _differences(earlier: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
-    for section, values in now["config"].items():
-        for key, value in values.items():
-            before = earlier["config"].get(section, {}).get(key)
-            if before != value:
-                yield f"{section}.{key} was {before!r}, now {value!r}"
-    for key in ("tool", "schema_version", "prompt_version", "tokenizer_fingerprint"):
-        if earlier[key] != now[key]:
-            yield f"{key} was {earlier[key]!r}, now {now[key]!r}"
-
-
-@contextmanager
-def _locked(out: Path) -> Iterator[None]:
-    """Only one build works in a directory at a time."""
-    (out / WORK).mkdir(exist_ok=True)
-    with (out / WORK / "lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise OutputError(f"{out}: another build is at work here; wait for it, or give another --out") from error
-        try:
-            yield
-        finally:
-            # A finished build leaves nothing here; one that was refused leaves what it found.
-            leftover = list((out / WORK).iterdir()) if (out / WORK).exists() else []
-            if [p.name for p in leftover] == ["lock"]:
-                shutil.rmtree(out / WORK)
-
-
-@contextmanager
-def _explained(out: Path) -> Iterator[None]:
-    """Turn what the disk refuses into an error that says the way out."""
-    try:
-        yield
-    except OSError as error:
-        way = "free some space" if error.errno in DISK_FULL else "mend it"
-        raise OutputError(f"{out}: {error}; {way} and run the same command again: what is finished is kept") from error
-
-
-def _retract(out: Path) -> None:
-    """Before tables are written anew, take away what says that the directory is whole."""
-    for name in (MANIFEST, "README.md"):
-        (out / name).unlink(missing_ok=True)
-
-
 # Units -----------------------------------------------------------------------------------------------------
-
-
-def _unit_key(spec: RepoSpec) -> str:
-    """What a unit is made from, besides the configuration."""
-    return hashlib.sha256(json.dumps([spec.url, spec.name, spec.ref, spec.summary]).encode()).hexdigest()[:20]
-
-
-def _unit_folder(out: Path, spec: RepoSpec) -> Path:
-    return out / WORK / "units" / _unit_key(spec)
 
 
 def _build_units(
     specs: Sequence[RepoSpec], config: BuildConfig, out: Path, crawl: CrawlOptions, workers: Workers, reporter: Reporter
 ) -> list[Failure]:
     """Make the units that are not there yet; returns what could not be had."""
-    todo = [spec for spec in specs if not _unit_folder(out, spec).exists()]
+    todo = [spec for spec in specs if not unit_folder(out, spec).exists()]
     reporter.stage("repositories", len(specs))
     if len(todo) < len(specs):
         reporter.notice(f"going on: {len(specs) - len(todo)} of {len(specs)} repositories are done")
     for _ in range(len(specs) - len(todo)):
         reporter.advance("")
-    tasks = [UnitTask(spec, _unit_folder(out, spec), config, crawl) for spec in todo]
+    tasks = [UnitTask(spec, unit_folder(out, spec), config, crawl) for spec in todo]
     failures = []
     for outcome in workers.run(build_unit, tasks):
         spec = todo[outcome.index]
@@ -282,7 +140,7 @@ def _build_units(
         reporter.advance("")
         reporter.notice(f"failed: {spec.source} (line {spec.line}): {outcome.error}")
         if outcome.trace:
-            write_json(_unit_folder(out, spec).with_suffix(".error.json"), {"trace": outcome.trace})
+            write_json(unit_folder(out, spec).with_suffix(".error.json"), {"trace": outcome.trace})
         failures.append(Failure(spec.source, spec.line, outcome.error))
     return sorted(failures, key=lambda f: f.line)
 
@@ -302,7 +160,7 @@ def _units(specs: Sequence[RepoSpec], out: Path) -> tuple[list[Unit], list[Failu
     repeated: list[Failure] = []
     lines: dict[str, int] = {}
     for spec in specs:
-        folder = _unit_folder(out, spec)
+        folder = unit_folder(out, spec)
         if not folder.exists():
             continue
         unit = read_unit(folder)

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from types import TracebackType
+from typing import Protocol
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+
+class Reporter(Protocol):
+    """Who is told how far the build is."""
+
+    def stage(self, name: str, total: int) -> None: ...
+
+    def advance(self, what: str) -> None: ...
+
+    def notice(self, text: str) -> None: ...
 
 
 class ProgressReporter:

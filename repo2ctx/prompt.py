@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 
 PROMPT_VERSION = 1
 
@@ -65,11 +64,3 @@ class Boundary:
 
     def choose(self) -> str:
         return next(iter(self._candidates), self._last)
-
-
-def boundary_of(commit: str, texts: Iterable[str]) -> str:
-    """The marker for a repository whose texts are at hand."""
-    boundary = Boundary(commit)
-    for text in texts:
-        boundary.see(text)
-    return boundary.choose()

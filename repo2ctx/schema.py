@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from repo2ctx.errors import OutputError
-from repo2ctx.records import Document, Edge, OrderQuality, Repository, SourceFile
+from repo2ctx.records import Document, Edge, Repository, SourceFile
 
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
@@ -156,10 +156,6 @@ def edge_row(repository: str, edge: Edge) -> dict[str, Any]:
         "kind": edge.kind,
         "strength": edge.strength,
     }
-
-
-def order_quality(row: dict[str, Any]) -> OrderQuality:
-    return OrderQuality(**row["order"])
 
 
 def packed_batch(documents: Sequence[Document]) -> pa.RecordBatch:

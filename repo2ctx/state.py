@@ -1,0 +1,154 @@
+"""What an output directory already holds: whether it is this build, finished or not, and what can be taken over.
+
+Two builds are the same if their configuration, tokenizer and versions are; the list may grow and shrink between
+them. `OUT/.build/state.json` says which build is under way, the manifest which is finished.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from repo2ctx import __version__
+from repo2ctx.config import BuildConfig
+from repo2ctx.engine import DISK_FULL
+from repo2ctx.errors import OutputError
+from repo2ctx.progress import Reporter
+from repo2ctx.prompt import PROMPT_VERSION
+from repo2ctx.records import RepoSpec
+from repo2ctx.schema import MANIFEST, SCHEMA_VERSION, Dataset, read_manifest
+from repo2ctx.shards import write_json
+from repo2ctx.unit import restore_unit
+
+WORK = ".build"
+"""The directory of everything unfinished, in the output directory."""
+
+
+def unit_key(spec: RepoSpec) -> str:
+    """What a unit is made from, besides the configuration."""
+    return hashlib.sha256(json.dumps([spec.url, spec.name, spec.ref, spec.summary]).encode()).hexdigest()[:20]
+
+
+def unit_folder(out: Path, spec: RepoSpec) -> Path:
+    return out / WORK / "units" / unit_key(spec)
+
+
+def identity_of(specs: Sequence[RepoSpec], config: BuildConfig, tokenizer_fingerprint: str) -> dict[str, Any]:
+    """What two builds must share for one to be the continuation of the other."""
+    return {
+        "tool": f"repo2ctx {__version__}",
+        "schema_version": SCHEMA_VERSION,
+        "prompt_version": PROMPT_VERSION,
+        "tokenizer_fingerprint": tokenizer_fingerprint,
+        "config": config.model_dump(mode="json"),
+        "config_sha256": config.digest(),
+        "list": [{"name": s.name, "ref": s.ref, "split": s.split, "unit": unit_key(s)} for s in specs],
+    }
+
+
+def already_finished(out: Path, identity: dict[str, Any], reporter: Reporter) -> bool:
+    """Whether `out` holds this very build, whole. Raises OutputError if it holds anything else.
+
+    A list that has grown or shrunk is the same build going on: what is there of it is taken over.
+    """
+    state = out / WORK / "state.json"
+    if (out / MANIFEST).exists():
+        earlier = read_manifest(out)
+    elif state.exists():
+        earlier = json.loads(state.read_text("utf-8"))
+    else:
+        strangers = [p.name for p in out.iterdir() if p.name != WORK]
+        if strangers:
+            raise OutputError(
+                f"{out}: holds other files ({', '.join(sorted(strangers)[:3])}); give an empty or new directory"
+            )
+        write_json(state, identity)
+        return False
+    differences = list(_differences(earlier, identity))
+    if differences:
+        raise OutputError(
+            f"{out}: was built from another configuration: {'; '.join(differences)}; "
+            "give another --out, or remove this one"
+        )
+    added = [entry for entry in identity["list"] if _unlike_any(entry, earlier["list"])]
+    removed = [entry for entry in earlier["list"] if _unlike_any(entry, identity["list"])]
+    same = [_compared(e) for e in earlier["list"]] == [_compared(e) for e in identity["list"]]
+    if (out / MANIFEST).exists():
+        if same and not earlier["failures"]:
+            return True
+        if not same:
+            _take_over(out, earlier, identity)
+    if not same:
+        reporter.notice(f"the list has changed: {len(added)} entries new or altered, {len(removed)} gone")
+    write_json(state, identity)
+    return False
+
+
+def _compared(entry: dict[str, Any]) -> tuple[Any, ...]:
+    return entry["unit"], entry["split"]
+
+
+def _unlike_any(entry: dict[str, Any], others: list[dict[str, Any]]) -> bool:
+    return _compared(entry) not in {_compared(other) for other in others}
+
+
+def _take_over(out: Path, earlier: dict[str, Any], identity: dict[str, Any]) -> None:
+    """Turn the finished repositories that the new list still has back into units."""
+    wanted = {entry["unit"] for entry in identity["list"]}
+    dataset = Dataset(out, earlier)
+    rows = {row["id"]: row for row in dataset.repositories()}
+    for entry in earlier["list"]:
+        folder = out / WORK / "units" / entry["unit"]
+        if entry["unit"] in wanted and entry.get("id") in rows and not folder.exists():
+            restore_unit(dataset, rows[entry["id"]], folder)
+
+
+def _differences(earlier: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
+    for section, values in now["config"].items():
+        for key, value in values.items():
+            before = earlier["config"].get(section, {}).get(key)
+            if before != value:
+                yield f"{section}.{key} was {before!r}, now {value!r}"
+    for key in ("tool", "schema_version", "prompt_version", "tokenizer_fingerprint"):
+        if earlier[key] != now[key]:
+            yield f"{key} was {earlier[key]!r}, now {now[key]!r}"
+
+
+@contextmanager
+def locked(out: Path) -> Iterator[None]:
+    """Only one build works in a directory at a time."""
+    (out / WORK).mkdir(exist_ok=True)
+    with (out / WORK / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise OutputError(f"{out}: another build is at work here; wait for it, or give another --out") from error
+        try:
+            yield
+        finally:
+            # A finished build leaves nothing here; one that was refused leaves what it found.
+            leftover = list((out / WORK).iterdir()) if (out / WORK).exists() else []
+            if [p.name for p in leftover] == ["lock"]:
+                shutil.rmtree(out / WORK)
+
+
+@contextmanager
+def explained(out: Path) -> Iterator[None]:
+    """Turn what the disk refuses into an error that says the way out."""
+    try:
+        yield
+    except OSError as error:
+        way = "free some space" if error.errno in DISK_FULL else "mend it"
+        raise OutputError(f"{out}: {error}; {way} and run the same command again: what is finished is kept") from error
+
+
+def retract(out: Path) -> None:
+    """Before tables are written anew, take away what says that the directory is whole."""
+    for name in (MANIFEST, "README.md"):
+        (out / name).unlink(missing_ok=True)
