@@ -268,6 +268,14 @@ class Dataset:
             source = pa.memory_map(str(self.out / shard.path))
         except OSError as error:
             raise OutputError(f"{self.out / shard.path}: cannot be read ({error}); build it again") from error
+        try:
+            yield from self._read_batches(source, shard, numbers, columns)
+        except pa.ArrowInvalid as error:
+            raise OutputError(f"{self.out / shard.path}: is damaged ({error}); build it again") from error
+
+    def _read_batches(
+        self, source: pa.MemoryMappedFile, shard: Shard, numbers: Iterable[int], columns: Sequence[str] | None
+    ) -> Iterator[pa.RecordBatch]:
         with source:
             schema = pa.ipc.open_stream(source).schema
             options = pa.ipc.IpcReadOptions(
