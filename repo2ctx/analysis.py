@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from repo2ctx.config import BuildConfig
-from repo2ctx.graph import Graph, build_graph
+from repo2ctx.graph import Graph, Resolved, build_graph, resolve
 from repo2ctx.languages import RepoTree, is_config_file, join, languages
 from repo2ctx.order import Ordered, order
-from repo2ctx.parsing import Parser
+from repo2ctx.parsing import scan
 from repo2ctx.records import KEPT, SourceFile, Syntax, TreeEntry
+from repo2ctx.sandbox import Sandbox, Stopped
 from repo2ctx.selection import Selected, fate_by_entry, is_vendored, read_text, role
 from repo2ctx.snapshot import SUBMODULE, Snapshot
 
@@ -24,6 +25,7 @@ Sink = Callable[[SourceFile, str], None]
 
 _REMEMBERED = re.compile(r"readme|licen[cs]e|copying|unlicense|setup\.py", re.IGNORECASE)
 _MAX_REMEMBERED_BYTES = 1 << 20
+_NO_FILES = ("symlink", "submodule", "unusable-name", "name-collision")
 _MAX_LINK_BYTES = 4096
 _MOST_LINKS = 8  # links to links
 
@@ -48,7 +50,7 @@ class Analysis:
 def analyse(
     snapshot: Snapshot,
     config: BuildConfig,
-    parser: Parser,
+    sandbox: Sandbox,
     sink: Sink | None = None,
     *,
     folder: str = "",
@@ -84,10 +86,26 @@ def analyse(
         if _remember(entry.path, len(text)):
             texts[entry.path] = text
         if selected.language in languages() and (everything or file.fate == KEPT):
-            parsed[entry.path] = (selected.language, parser.scan(selected.language, entry.path, text.encode()))
+            parsed[entry.path] = (selected.language, _scan(sandbox, selected.language, entry.path, text))
         if sink is not None and file.fate == KEPT:
             sink(file, text)
-    return _ordered(files, texts, parsed, _links(files, pointing))
+    links = _links(files, pointing)
+    tree = RepoTree([f.path for f in files if f.fate not in _NO_FILES], texts, links)
+
+    def resolver(language: str, tree: RepoTree, syntax: Mapping[str, Syntax]) -> Resolved | str:
+        try:
+            return sandbox.call(resolve, language, tree, syntax, timeout_s=config.parse.resolve_timeout_s)
+        except Stopped as stopped:
+            return stopped.problem
+
+    return _ordered(files, texts, build_graph(tree, parsed, resolver), parsed, links)
+
+
+def _scan(sandbox: Sandbox, language: str, path: str, text: str) -> Syntax:
+    try:
+        return sandbox.call(scan, language, path, text.encode())
+    except Stopped as stopped:
+        return Syntax(problem=stopped.problem)
 
 
 def _is_link(fate: str, size: int | None) -> bool:
@@ -99,7 +117,7 @@ def _links(files: list[SourceFile], pointing: dict[str, str]) -> dict[str, str]:
 
     Only names are looked at; a link is never followed on disk.
     """
-    regular = {f.path for f in files if f.fate not in ("symlink", "submodule")}
+    regular = {f.path for f in files if f.fate not in _NO_FILES}
     links = {}
     for path in pointing:
         at: str | None = path
@@ -153,13 +171,15 @@ def _is_metadata(name: str) -> bool:
 
 
 def _ordered(
-    files: list[SourceFile], texts: dict[str, str], parsed: dict[str, tuple[str, Syntax]], links: dict[str, str]
+    files: list[SourceFile],
+    texts: dict[str, str],
+    graph: Graph,
+    parsed: dict[str, tuple[str, Syntax]],
+    links: dict[str, str],
 ) -> Analysis:
-    problems = {path: syntax.problem for path, (_, syntax) in parsed.items() if syntax.problem}
-    tree = RepoTree([f.path for f in files if f.fate not in ("symlink", "submodule")], texts, links)
-    graph = build_graph(tree, parsed)
     roles = {f.path: f.role for f in files if f.fate == KEPT or f.path in parsed}
     graph = graph.among(roles)
+    problems = {path: syntax.problem for path, (_, syntax) in parsed.items() if syntax.problem} | dict(graph.problems)
     ordered = order(roles, graph.edges)
     quality = replace(ordered.quality, unresolved=len(graph.unresolved), fallbacks=len(problems))
     return Analysis(tuple(files), texts, graph, replace(ordered, quality=quality), links, problems)

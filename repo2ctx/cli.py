@@ -70,6 +70,7 @@ def build(
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one a processor.")] = None,
     cache: Annotated[Path | None, typer.Option(help="Where fetched repositories are kept.")] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no fetched repository.")] = False,
+    repo_timeout: Annotated[float, typer.Option(min=1, help="Seconds that one repository may take.")] = 7200,
     offline: Annotated[bool, typer.Option("--offline", help="Fetch nothing; use the cache.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the configuration and the list, and stop.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
@@ -98,7 +99,7 @@ def build(
     with ProgressReporter(quiet) as reporter:
         for text in notices:
             reporter.notice(text)
-        result = run_build(specs, resolved, out, crawl, workers or default_workers(), reporter)
+        result = run_build(specs, resolved, out, crawl, workers or default_workers(), reporter, repo_timeout)
     print_result(result, as_json)
     if result.failures:
         raise typer.Exit(1)

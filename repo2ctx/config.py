@@ -40,9 +40,11 @@ def length_name(tokens: int) -> str:
 
 
 def _lengths(value: object) -> object:
-    parts = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
+    parts: list[Any] = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
+    if not all(isinstance(p, str | int) and not isinstance(p, bool) for p in parts):
+        raise ValueError("expected lengths such as 8k, 32k or 1m")
     try:
-        return tuple(sorted({parse_length(p) for p in parts if isinstance(p, str | int)}))
+        return tuple(sorted({parse_length(p) for p in parts}))
     except ConfigError as error:
         raise ValueError(str(error)) from error
 
@@ -61,10 +63,11 @@ class SelectionConfig(_Section):
 
 
 class ParseConfig(_Section):
-    """How much a parser may use on one file (`parsing.py`)."""
+    """How much parsing may use (`sandbox.py`)."""
 
-    timeout_s: float = Field(20.0, gt=0, description="wall seconds a parser may spend on one file")
-    memory_bytes: int = Field(4 << 30, gt=1 << 28, description="address space of a parser")
+    timeout_s: float = Field(20.0, gt=0, le=86_400, description="wall seconds that parsing one file may take")
+    resolve_timeout_s: float = Field(600.0, gt=0, le=86_400, description="the same for one language's import rules")
+    memory_bytes: int = Field(3 << 30, ge=1 << 29, le=1 << 40, description="address space of the process that parses")
 
 
 TargetSource = Literal["list", "metadata", "readme"]
@@ -144,16 +147,22 @@ def load_config(path: Path | None, overrides: dict[str, dict[str, Any]]) -> Buil
             values = yaml.safe_load(path.read_text("utf-8")) or {}
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read ({error.strerror}); check --config") from error
-        except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-            raise ConfigError(f"{path}: not YAML ({' '.join(str(error).split())})") from error
+        except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date or number out of range
+            raise ConfigError(f"{path}: not YAML ({' '.join(str(error).split())[:300]})") from error
     if not isinstance(values, dict):
-        raise ConfigError(f"{path}: expected sections such as `pack:` with keys below them, not {values!r}")
+        raise ConfigError(
+            f"{path}: expected sections such as `pack:` with keys below them, not a {type(values).__name__}"
+        )
     for section, options in overrides.items():
         if options:
             below = values.get(section) or {}
             values[section] = {**below, **options} if isinstance(below, dict) else below
     try:
-        return BuildConfig.model_validate(values)
+        config = BuildConfig.model_validate(values)
+        json.dumps(config.model_dump(mode="json"), ensure_ascii=False).encode()
+        return config
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"{where}: a value holds half of a surrogate pair; write the character whole") from error
     except ValidationError as error:
         raise ConfigError("\n".join(f"{where}: {_explain(e)}" for e in error.errors())) from error
 

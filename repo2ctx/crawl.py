@@ -35,11 +35,13 @@ _MAX_PACKED_REFS_BYTES = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class CrawlOptions:
-    """cache: where fetched repositories are kept; None keeps nothing. timeout_s: limit of one fetch."""
+    """cache: where fetched repositories are kept; None keeps nothing. timeout_s: limit of one fetch. scratch: where temporary
+    git directories go; None for the system's place."""
 
     cache: Path | None
     offline: bool = False
     timeout_s: float = 1800
+    scratch: Path | None = None
 
 
 def default_cache() -> Path:
@@ -55,7 +57,7 @@ def open_snapshot(spec: RepoSpec, options: CrawlOptions) -> Iterator[Snapshot]:
 
     Raises CrawlError if the repository or the ref cannot be had.
     """
-    with tempfile.TemporaryDirectory(prefix="repo2ctx-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="repo2ctx-", dir=options.scratch) as scratch:
         if spec.local:
             git_dir = Path(scratch) / "shadow.git"
             commit = shadow(Path(spec.url), spec.ref, git_dir)
@@ -92,6 +94,7 @@ def shadow(path: Path, ref: str | None, git_dir: Path) -> str:
     own, common = found
     if (common / "reftable").exists():
         raise CrawlError(f"{path} keeps its refs as a reftable; run `git refs migrate --ref-format=files` in it first")
+    _check_objects(common / "objects")
     wanted = _resolve_ref(own, common, ref or "HEAD")
     object_format = "sha256" if len(wanted) == 64 else "sha1"
     git_dir.mkdir(parents=True)
@@ -112,46 +115,74 @@ def _no_ref_hint(ref: str | None) -> str:
 
 
 def _git_dirs(path: Path) -> tuple[Path, Path] | None:
-    """(git directory of this work tree, common git directory), or None if `path` holds no repository."""
+    """(git directory of this work tree, common git directory), or None if `path` holds no repository.
+
+    A repository may name other places as its own (a `.git` file or link, `commondir`, linked or borrowed objects).
+    A hostile one could so pass any private repository of this machine off as its own: only a worktree and a submodule
+    whose other side agrees are followed. Raises CrawlError for the rest.
+    """
     dot_git = path / ".git"
+    if dot_git.is_symlink():
+        raise CrawlError(f"{dot_git} is a link; give the repository that it points to")
     if dot_git.is_file():
         own = _follow_git_file(dot_git)
     else:
         own = dot_git if dot_git.is_dir() else path
-    common_file = _small_file(own / "commondir", _MAX_REF_BYTES)
-    common = (own / common_file.strip()).resolve() if common_file else own
+    common = own
+    if own.parent.name == "worktrees" and _small_file(own / "gitdir", _MAX_REF_BYTES):
+        common = own.parent.parent
     if _small_file(own / "HEAD", _MAX_REF_BYTES) is None or not (common / "objects").is_dir():
         return None
     return own, common
 
 
 def _follow_git_file(dot_git: Path) -> Path:
-    """Where a `.git` file points, if that place agrees.
-
-    A hostile file could otherwise name any private repository of this machine. A worktree's administrative
-    folder names the work tree back; a submodule's lies under the `.git/modules` of a repository around it.
-    """
+    """Where a `.git` file points, if that place agrees: a worktree's administrative folder names the work tree back;
+    a submodule's lies under the `.git/modules` of a repository around it."""
     line = (_small_file(dot_git, _MAX_REF_BYTES) or "").strip()
     own = (dot_git.parent / line.removeprefix("gitdir:").strip()).resolve()
     back = _small_file(own / "gitdir", _MAX_REF_BYTES)
-    if back and (own / back.strip()).resolve() == dot_git.resolve():
+    if own.parent.name == "worktrees" and back and (own / back.strip()).resolve() == dot_git.resolve():
         return own
     if any(own.is_relative_to(folder / ".git" / "modules") for folder in dot_git.resolve().parent.parents):
         return own
     raise CrawlError(f"{dot_git} points to {own}, which does not know it; give the repository itself")
 
 
+def _check_objects(objects: Path) -> None:
+    """Raise CrawlError unless the object store is made of plain files and folders of its own: git would wait for ever
+    on a pipe, and read what a link or `alternates` names."""
+    if (objects / "info" / "alternates").exists():
+        raise CrawlError(f"{objects} borrows objects from elsewhere; run `git repack -a -d` and remove info/alternates")
+    pending = [objects]
+    while pending:
+        folder = pending.pop()
+        if folder.is_symlink():
+            raise CrawlError(f"{folder} is a link; give the repository that it belongs to")
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(Path(entry.path))
+                elif not entry.is_file(follow_symlinks=False):
+                    raise CrawlError(f"{entry.path} is no plain file; an object store that holds one is not read")
+
+
 def _small_file(path: Path, limit: int) -> str | None:
-    """A regular file's text; None for links, devices, pipes, what is too large, or is not there."""
+    """A regular file's text; None for links, devices, pipes, folders, what is too large, holds a zero byte, or is
+    not there."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
+    except (OSError, ValueError):
         return None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
             return None
-        return file.read().decode("utf-8", "surrogateescape")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read()
+    finally:
+        os.close(descriptor)
+    return None if b"\0" in data else data.decode("utf-8", "surrogateescape")
 
 
 def _resolve_ref(own: Path, common: Path, ref: str) -> str:

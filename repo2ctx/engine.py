@@ -5,10 +5,12 @@ Workers are spawned, not forked: linguist's rules run in Go, which a fork would 
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import multiprocessing
 import os
 import signal
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -21,6 +23,7 @@ from pebble import ProcessExpired, ProcessPool
 from repo2ctx.errors import Repo2CtxError
 from repo2ctx.safegit import isolate_environment
 
+_PR_SET_PDEATHSIG = 1
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 T = TypeVar("T")
 R = TypeVar("R")
@@ -41,10 +44,14 @@ class Outcome(Generic[R]):
 
 
 class Workers:
-    """A pool of worker processes, as a context manager. Leaving it early stops what they do."""
+    """A pool of worker processes, as a context manager. Leaving it early stops what they do.
 
-    def __init__(self, count: int):
+    timeout_s: seconds of wall time that one task may take.
+    """
+
+    def __init__(self, count: int, timeout_s: float):
         self.count = count
+        self.timeout_s = timeout_s
         context = multiprocessing.get_context("spawn")
         self._pool = ProcessPool(max_workers=count, initializer=_prepare_worker, context=context)
 
@@ -65,13 +72,18 @@ class Workers:
         while True:
             # Only as many as keep the workers busy: an interrupted build has little to drop.
             while len(waiting) < 2 * self.count and (index := next(following, None)) is not None:
-                waiting[self._pool.schedule(_guarded, args=(task, index, arguments[index]))] = index
+                waiting[self._pool.schedule(_guarded, args=(task, index, arguments[index]), timeout=self.timeout_s)] = (
+                    index
+                )
             if not waiting:
                 return
             for future in sorted(wait(waiting, return_when=FIRST_COMPLETED).done, key=lambda f: waiting[f]):
                 index = waiting.pop(future)
                 try:
                     yield future.result()
+                except TimeoutError:
+                    said = f"took longer than {self.timeout_s:,.0f} s and was stopped; leave it out, or raise --repo-timeout"
+                    yield Outcome(index, error=said)
                 except ProcessExpired as error:
                     yield Outcome(index, error=f"its worker process died (exit code {error.exitcode}; out of memory?)")
 
@@ -80,6 +92,8 @@ def _prepare_worker() -> None:
     isolate_environment()
     # Ctrl-C reaches every process of the terminal; the main one answers it, and stops us.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":  # kill -9 of the main process takes us along
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _guarded(task: Callable[[T], R], index: int, argument: T) -> Outcome[R]:

@@ -6,7 +6,6 @@ beyond its longest row is never tokenized, and memory holds only what some lengt
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,7 +20,7 @@ from repo2ctx.config import TokensConfig, length_name
 from repo2ctx.packing import Fit
 from repo2ctx.records import KEPT, Document, Span
 from repo2ctx.schema import PACKED, Dataset, packed_batch, stream_batches, tokens
-from repo2ctx.shards import ShardWriter, sync_directory, write_json
+from repo2ctx.shards import ShardWriter, finish_folder, partial_folder, write_json
 from repo2ctx.tokens import Tokenizer, load_tokenizer
 
 _GROUP_BYTES = 32 << 20  # text read at a time
@@ -59,9 +58,7 @@ def fit_repository(task: FitTask) -> FitSummary:
     tokenizer = _tokenizer(task.tokens.model_dump_json())
     dataset = Dataset(task.out, task.manifest)
     documents, refused = fit_documents(dataset, task.repository, task.lengths, tokenizer)
-    aside = task.folder.with_name(f".{task.folder.name}.partial")
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
+    aside = partial_folder(task.folder)
     for name, document in documents.items():
         with ShardWriter(aside, name, PACKED, max_bytes=1 << 62, batch_bytes=1 << 62, compression="zstd") as writer:
             writer.write_batch(packed_batch([document]))
@@ -69,9 +66,7 @@ def fit_repository(task: FitTask) -> FitSummary:
         {name: len(d) for name, d in documents.items()}, {name: d.left_out for name, d in documents.items()}, refused
     )
     write_json(aside / "summary.json", {"tokens": summary.tokens, "left_out": summary.left_out, "refused": refused})
-    shutil.rmtree(task.folder, ignore_errors=True)
-    aside.rename(task.folder)
-    sync_directory(task.folder.parent)
+    finish_folder(aside, task.folder)
     return summary
 
 

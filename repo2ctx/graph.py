@@ -6,19 +6,25 @@ another both hard and soft, the hard one stays.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from repo2ctx.languages import Language, RepoTree, languages
+from repo2ctx.languages import RepoTree, languages
 from repo2ctx.records import Edge, Syntax, Unresolved
+
+Resolved = list[Edge | Unresolved]
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """All edges of a repository, sorted, and the references that should have made one and did not."""
+    """All edges of a repository, sorted, and the references that should have made one and did not.
+
+    problems: files whose language's rules were given up -> why; they have no edges.
+    """
 
     edges: tuple[Edge, ...]
     unresolved: tuple[Unresolved, ...]
+    problems: Mapping[str, str]
 
     def among(self, paths: Collection[str]) -> Graph:
         """The part of the graph whose files are all in `paths`."""
@@ -26,21 +32,36 @@ class Graph:
         return Graph(
             tuple(e for e in self.edges if e.source in keep and e.target in keep),
             tuple(u for u in self.unresolved if u.source in keep),
+            {path: problem for path, problem in self.problems.items() if path in keep},
         )
 
 
-def build_graph(tree: RepoTree, parsed: Mapping[str, tuple[str, Syntax]]) -> Graph:
-    """Resolve what the parsed files import. `parsed`: path -> (linguist language, syntax)."""
-    by_module: dict[str, tuple[Language, dict[str, Syntax]]] = {}
+def resolve(language: str, tree: RepoTree, files: Mapping[str, Syntax]) -> Resolved:
+    """What the rules of a language say of its files. `language`: any linguist name that the rules handle."""
+    return list(languages()[language].resolve(tree, files))
+
+
+def build_graph(
+    tree: RepoTree,
+    parsed: Mapping[str, tuple[str, Syntax]],
+    resolver: Callable[[str, RepoTree, Mapping[str, Syntax]], Resolved | str] = resolve,
+) -> Graph:
+    """Resolve what the parsed files import. `parsed`: path -> (linguist language, syntax). `resolver` runs `resolve`,
+    or says why it was given up."""
+    by_module: dict[str, tuple[str, dict[str, Syntax]]] = {}
     for path in sorted(parsed):
         language, syntax = parsed[path]
-        module = languages()[language]
-        by_module.setdefault(module.__name__, (module, {}))[1][path] = syntax
+        by_module.setdefault(languages()[language].__name__, (language, {}))[1][path] = syntax
     edges: dict[tuple[str, str, str], Edge] = {}
     unresolved: set[Unresolved] = set()
-    for name in sorted(by_module):
-        module, files = by_module[name]
-        for found in module.resolve(tree, files):
+    problems: dict[str, str] = {}
+    for module in sorted(by_module):
+        language, files = by_module[module]
+        answer = resolver(language, tree, files)
+        if isinstance(answer, str):
+            problems.update(dict.fromkeys(files, answer))
+            continue
+        for found in answer:
             if isinstance(found, Unresolved):
                 unresolved.add(found)
                 continue
@@ -48,4 +69,4 @@ def build_graph(tree: RepoTree, parsed: Mapping[str, tuple[str, Syntax]]) -> Gra
             key = (found.source, target, found.kind)
             if found.source != target and (key not in edges or found.strength == "hard"):
                 edges[key] = Edge(found.source, target, found.kind, found.strength)
-    return Graph(tuple(sorted(edges.values())), tuple(sorted(unresolved)))
+    return Graph(tuple(sorted(edges.values())), tuple(sorted(unresolved)), problems)

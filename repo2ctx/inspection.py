@@ -13,11 +13,11 @@ from repo2ctx.config import BuildConfig, TokensConfig, length_name, parse_length
 from repo2ctx.crawl import CrawlOptions, find_repository, open_snapshot
 from repo2ctx.errors import OutputError, UsageError
 from repo2ctx.graph import Graph
-from repo2ctx.parsing import Parser
 from repo2ctx.progress import printable
 from repo2ctx.records import KEPT, Edge, RepoSpec
 from repo2ctx.repolist import SPLITS
 from repo2ctx.safegit import isolate_environment
+from repo2ctx.sandbox import Sandbox
 from repo2ctx.schema import MANIFEST, Dataset
 from repo2ctx.tokens import load_tokenizer
 
@@ -46,7 +46,7 @@ def graph_of(path: Path, identity: str | None, unresolved: bool = False) -> Grap
         return _analyse(path, everything=True).graph
     dataset = Dataset(path)
     repository = find(dataset, identity)
-    return Graph(tuple(_edges(dataset, repository["id"])), ())
+    return Graph(tuple(_edges(dataset, repository["id"])), (), {})
 
 
 def order_of(path: Path, identity: str | None) -> list[Explained]:
@@ -71,9 +71,9 @@ def _analyse(path: Path, everything: bool) -> Analysis:
     spec = RepoSpec(source=str(path), url=str(root), name=root.name)
     with (
         open_snapshot(spec, CrawlOptions(cache=None)) as snapshot,
-        Parser(config.parse.timeout_s, config.parse.memory_bytes) as parser,
+        Sandbox(config.parse.timeout_s, config.parse.memory_bytes) as sandbox,
     ):
-        return analyse(snapshot, config, parser, folder=folder, everything=everything)
+        return analyse(snapshot, config, sandbox, folder=folder, everything=everything)
 
 
 def _explain(rows: list[tuple[str, int, float, str]], edges: tuple[Edge, ...]) -> list[Explained]:

@@ -17,7 +17,7 @@ from repo2ctx.targets import DESCRIPTIONS, is_readme
 
 TARGET_SOURCE = "target-source"
 _FEWEST_WORDS = 4
-_GAP = r"(?:</?\w{1,10}>|[\W_]){1,40}"
+_GAP = r"(?:</?\w{1,10}>|[\W_]){1,40}+"  # possessive: no input makes it try again
 
 
 def source_paths(files: tuple[SourceFile, ...], links: Mapping[str, str]) -> frozenset[str]:
@@ -68,13 +68,13 @@ class Quotes:
 
 
 def _empty_json(text: str, description: str) -> str:
-    pattern = re.compile(r'("description"\s*:\s*)("(?:[^"\\]|\\.)*")')
+    pattern = re.compile(r'("description"\s{0,99}:\s{0,99})("(?:[^"\\]|\\.)*")')
     return pattern.sub(lambda m: m[1] + '""' if json.loads(m[2]).strip() == description else m[0], text)
 
 
 def _empty_toml(text: str, description: str) -> str:
     value = r'("""(?:[^\\]|\\.)*?"""|\'\'\'.*?\'\'\'|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\')'
-    return re.sub(rf"(?m)(^\s*description\s*=\s*){value}", r'\1""', text, flags=re.DOTALL | re.MULTILINE)
+    return re.sub(rf"(?m)(^[ \t]*description[ \t]*=[ \t]*){value}", r'\1""', text, flags=re.DOTALL | re.MULTILINE)
 
 
 def _empty_cfg(text: str, description: str) -> str:
@@ -82,7 +82,7 @@ def _empty_cfg(text: str, description: str) -> str:
 
 
 def _empty_python(text: str, description: str) -> str:
-    return re.sub(r"(\bdescription\s*=\s*)((?:[rRuUbB]*(?:\"[^\"\n]*\"|'[^'\n]*')\s*)+)", r'\1""', text)
+    return re.sub(r"(\bdescription\s{0,99}=\s{0,99})((?:[rRuUbB]*(?:\"[^\"\n]*\"|'[^'\n]*')\s*)+)", r'\1""', text)
 
 
 def _empty_xml(text: str, description: str) -> str:

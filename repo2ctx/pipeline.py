@@ -15,7 +15,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,7 @@ import pyarrow as pa
 from repo2ctx.card import write_card
 from repo2ctx.config import BuildConfig, length_name, parse_length
 from repo2ctx.crawl import CrawlOptions, check_git
-from repo2ctx.engine import Workers
-from repo2ctx.errors import OutputError
+from repo2ctx.engine import Outcome, Workers
 from repo2ctx.fitting import FitTask, fit_repository, read_document
 from repo2ctx.packing import pack
 from repo2ctx.progress import Reporter
@@ -41,8 +40,8 @@ from repo2ctx.schema import (
     packed_batch,
     read_manifest,
 )
-from repo2ctx.shards import ShardWriter, shard_entries, write_json
-from repo2ctx.state import WORK, already_finished, explained, identity_of, locked, retract, unit_folder
+from repo2ctx.shards import ShardWriter, shard_entries, write_json, write_text
+from repo2ctx.state import WORK, already_finished, explained, identity_of, locked, retract, scratch, unit_folder
 from repo2ctx.tokens import load_tokenizer
 from repo2ctx.unit import Unit, UnitSummary, UnitTask, build_unit, read_unit
 
@@ -65,7 +64,13 @@ class BuildResult:
 
 
 def build(
-    specs: Sequence[RepoSpec], config: BuildConfig, out: Path, crawl: CrawlOptions, workers: int, reporter: Reporter
+    specs: Sequence[RepoSpec],
+    config: BuildConfig,
+    out: Path,
+    crawl: CrawlOptions,
+    workers: int,
+    reporter: Reporter,
+    repo_timeout_s: float = 7200,
 ) -> BuildResult:
     """Build a dataset from the list into `out`, or finish one that was begun there.
 
@@ -76,12 +81,11 @@ def build(
     check_git()
     tokenizer = load_tokenizer(config.tokens)
     identity = identity_of(specs, config, tokenizer.fingerprint)
-    out.mkdir(parents=True, exist_ok=True)
-    with locked(out), explained(out):
+    with explained(out), locked(out):
         if already_finished(out, identity, reporter):
             return _result_of(out, read_manifest(out), unchanged=True)
-        with Workers(min(workers, len(specs))) as pool:
-            return _build(specs, config, out, identity, crawl, pool, reporter)
+        with Workers(min(workers, len(specs)), repo_timeout_s) as pool:
+            return _build(specs, config, out, identity, replace(crawl, scratch=scratch(out)), pool, reporter)
 
 
 def _build(
@@ -95,14 +99,14 @@ def _build(
 ) -> BuildResult:
     """The stages, one after another."""
     failures = _build_units(specs, config, out, crawl, workers, reporter)
-    units, repeated = _units(specs, out)
-    failures += repeated
+    units = _units(specs, out, reporter)
     retract(out)
     manifest = {**identity, **_write_tables(units, config, out, reporter)}
     identities = {unit.folder.name: unit.repository["id"] for unit in units}
     manifest["list"] = [{**entry, "id": identities.get(entry["unit"])} for entry in identity["list"]]
     ready = [u for u in units if u.repository["target"] is not None]
-    _fit(ready, manifest, config, out, workers, reporter)
+    failures += _fit(ready, manifest, config, out, workers, reporter)
+    ready = [u for u in ready if _documents_folder(out, u).exists()]
     manifest["tables"] |= _write_packed(ready, config, out, reporter)
     manifest["failures"] = [{"source": f.source, "line": f.line, "reason": f.reason} for f in failures]
     manifest["summary"] = _summarize(units, ready, config, out)
@@ -137,12 +141,21 @@ def _build_units(
             continue
         if outcome.disk_full:
             raise OSError(errno.ENOSPC, outcome.error)
-        reporter.advance("")
-        reporter.notice(f"failed: {spec.source} (line {spec.line}): {outcome.error}")
-        if outcome.trace:
-            write_json(unit_folder(out, spec).with_suffix(".error.json"), {"trace": outcome.trace})
-        failures.append(Failure(spec.source, spec.line, outcome.error))
+        failures.append(_failed(outcome, Failure(spec.source, spec.line, outcome.error), out, reporter))
     return sorted(failures, key=lambda f: f.line)
+
+
+def _failed(outcome: Outcome[Any], failure: Failure, out: Path, reporter: Reporter) -> Failure:
+    """Tell of a failure at once; the traceback of one that we did not foresee is kept for a report."""
+    reporter.advance("")
+    if outcome.trace:
+        place = out / WORK / "errors" / f"{hashlib.sha256(failure.source.encode()).hexdigest()[:12]}.txt"
+        place.parent.mkdir(exist_ok=True)
+        write_text(place, outcome.trace)
+        failure = replace(failure, reason=f"{failure.reason}; a fault of repo2ctx: please report {place}")
+    where = f" (line {failure.line})" if failure.line else ""
+    reporter.notice(f"failed: {failure.source}{where}: {failure.reason}")
+    return failure
 
 
 def _line(spec: RepoSpec, unit: UnitSummary) -> str:
@@ -154,10 +167,9 @@ def _line(spec: RepoSpec, unit: UnitSummary) -> str:
     )
 
 
-def _units(specs: Sequence[RepoSpec], out: Path) -> tuple[list[Unit], list[Failure]]:
+def _units(specs: Sequence[RepoSpec], out: Path, reporter: Reporter) -> list[Unit]:
     """The finished units in the list's order. Two lines that turn out to be one commit give one unit."""
     units: list[Unit] = []
-    repeated: list[Failure] = []
     lines: dict[str, int] = {}
     for spec in specs:
         folder = unit_folder(out, spec)
@@ -166,13 +178,12 @@ def _units(specs: Sequence[RepoSpec], out: Path) -> tuple[list[Unit], list[Failu
         unit = read_unit(folder)
         identity = unit.repository["id"]
         if identity in lines:
-            reason = f"the same commit as line {lines[identity]}; take one of the two lines out of the list"
-            repeated.append(Failure(spec.source, spec.line, reason))
+            reporter.notice(f"{spec.source} (line {spec.line}): the same commit as line {lines[identity]}; skipped")
             continue
         lines[identity] = spec.line
         unit.repository["split"] = spec.split or ""
         units.append(unit)
-    return units, repeated
+    return units
 
 
 def _split(family: str, config: BuildConfig) -> str:
@@ -239,7 +250,8 @@ def _fit(
     out: Path,
     workers: Workers,
     reporter: Reporter,
-) -> None:
+) -> list[Failure]:
+    """Make the documents that are not there yet; returns what could not be made."""
     reporter.stage("documents", len(units))
     todo = [u for u in units if not _documents_folder(out, u).exists()]
     for _ in range(len(units) - len(todo)):
@@ -253,15 +265,19 @@ def _fit(
         }
         folder = _documents_folder(out, unit)
         tasks.append(FitTask(out, own, unit.repository, folder, config.pack.lengths, config.tokens))
+    failures = []
     for outcome in workers.run(fit_repository, tasks):
         identity = todo[outcome.index].repository["id"]
         if outcome.disk_full:
             raise OSError(errno.ENOSPC, outcome.error)
         if outcome.result is None:
-            raise OutputError(f"{identity}: its rows could not be made: {outcome.error}\n{outcome.trace}".strip())
+            failure = Failure(identity, 0, f"its rows could not be made: {outcome.error}")
+            failures.append(_failed(outcome, failure, out, reporter))
+            continue
         sizes = ", ".join(f"{name} {n:,}" for name, n in outcome.result.tokens.items())
         name, _, commit = identity.rpartition("@")
         reporter.advance(f"{name}@{commit[:12]}: " + (f"{sizes} tokens" if sizes else "no row"))
+    return failures
 
 
 def _fit_summary(folder: Path) -> dict[str, dict[str, Any]]:

@@ -42,6 +42,7 @@ class TreeEntry:
     raw_path: bytes
     mode: str  # git's: 100644, 100755, 120000 (symlink), 160000 (submodule)
     blob: str  # object id, hexadecimal
+    usable: bool = True  # whether a checkout could have this path; objects made by hand may hold any
 
 
 @dataclass(frozen=True, slots=True)

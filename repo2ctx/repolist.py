@@ -24,6 +24,7 @@ from repo2ctx.records import RepoSpec
 from repo2ctx.safegit import PROTOCOLS
 
 SPLITS = ("train", "validation", "test")
+_MAX_SAID = 500
 _KEYS = ("repo", "ref", "summary", "split", "name")
 _EXPECTED = (
     "expected owner/name, a URL (https://…), a path (/…, ./…, ~/…, file://…), each with an optional @ref, or JSON"
@@ -56,7 +57,8 @@ def read_list(path: Path) -> tuple[list[RepoSpec], list[str]]:
         try:
             spec = _parse_line(raw, path.parent)
         except _BadLineError as error:
-            problems.append(f"{path}:{number}: {error}")
+            said = str(error)
+            problems.append(f"{path}:{number}: {said if len(said) <= _MAX_SAID else said[:_MAX_SAID] + '…'}")
             continue
         if spec is None:
             continue
@@ -110,6 +112,8 @@ def _parse_json(text: str, folder: Path) -> RepoSpec:
     for key, value in fields.items():
         if value is not None and (not isinstance(value, str) or not value.strip()):
             raise _BadLineError(f"{key!r} must be a string that is not empty, not {json.dumps(value)}")
+        if value is not None and not _is_unicode(value):
+            raise _BadLineError(f"{key!r} holds half of a surrogate pair; write the character whole")
     if not fields.get("repo"):
         raise _BadLineError("needs the key 'repo'")
     split = fields.get("split")
@@ -164,6 +168,14 @@ def _parse_plain(text: str, folder: Path) -> RepoSpec:
     if _HOST_FIRST.fullmatch(repository):
         return _remote("https://" + text)
     raise _BadLineError(f"cannot read {text!r}; {_EXPECTED}")
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _remote(text: str) -> RepoSpec:

@@ -201,6 +201,7 @@ class Shard:
 
     path: str  # relative to the output directory
     rows: int
+    bytes: int
     sha256: str
     offsets: tuple[int, ...]
     batch_rows: tuple[int, ...]
@@ -221,7 +222,7 @@ class Dataset:
 
     def shards(self, table: str) -> list[Shard]:
         return [
-            Shard(s["path"], s["rows"], s["sha256"], tuple(s["offsets"]), tuple(s["batch_rows"]))
+            Shard(s["path"], s["rows"], s["bytes"], s["sha256"], tuple(s["offsets"]), tuple(s["batch_rows"]))
             for s in self.manifest["tables"].get(table, [])
         ]
 
@@ -298,19 +299,24 @@ def tokens(batch: pa.RecordBatch, index: int) -> npt.NDArray[np.int32]:
 def read_manifest(out: Path) -> dict[str, Any]:
     path = out / MANIFEST
     try:
-        manifest: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        manifest: Any = json.loads(path.read_text("utf-8"))
     except FileNotFoundError as error:
         unfinished = (out / ".build").is_dir()
         way = "run the same `repo2ctx build` again to finish it" if unfinished else "give the --out of a finished build"
         raise OutputError(f"{out}: no {MANIFEST}; {way}") from error
     except (OSError, ValueError) as error:
         raise OutputError(f"{path}: cannot be read ({error}); build it again into a new directory") from error
+    if not isinstance(manifest, dict):
+        raise OutputError(f"{path}: is no manifest of repo2ctx; give the --out of a finished build")
     if manifest.get("schema_version") != SCHEMA_VERSION:
         raise OutputError(
             f"{path}: schema version {manifest.get('schema_version')}, but this repo2ctx reads version {SCHEMA_VERSION}; "
             "build it again, or use the repo2ctx that wrote it"
         )
-    return manifest
+    if not {"tables", "repositories", "config", "list", "failures", "summary"} <= manifest.keys():
+        raise OutputError(f"{path}: is damaged; remove {out} and build it again")
+    found: dict[str, Any] = manifest
+    return found
 
 
 def stream_batches(folder: Path) -> Iterator[pa.RecordBatch]:

@@ -21,6 +21,7 @@ REASONS = {
     "symlink": "a symbolic link; never followed",
     "submodule": "another repository's commit",
     "missing": "not in the object store, or damaged there",
+    "unusable-name": "its path could not be checked out anywhere (`/x`, `a//b`, `..`, over 4,096 bytes)",
     "name-collision": "its name, made readable, is another file's",
     "too-large": "larger than selection.max_file_bytes",
     "data": "a data file (JSON, CSV, SVG, XML …) larger than selection.max_data_bytes",
@@ -86,6 +87,8 @@ class Selected:
 
 def fate_by_entry(entry: TreeEntry, size: int | None, max_file_bytes: int) -> str:
     """The fate as far as mode, path and size decide it; KEPT means: read it."""
+    if not entry.usable:
+        return "unusable-name"
     if entry.mode == SYMLINK:
         return "symlink"
     if entry.mode == SUBMODULE:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -154,12 +155,29 @@ class ShardWriter:
             Shard(
                 path=str(path.relative_to(self.out)),
                 rows=sum(self._batch_rows),
+                bytes=self._file.position,
                 sha256=self._file.hash.hexdigest(),
                 offsets=tuple(self._offsets),
                 batch_rows=tuple(self._batch_rows),
             )
         )
         self._file, self._offsets, self._batch_rows = None, [], []
+
+
+def partial_folder(folder: Path) -> Path:
+    """A new folder beside `folder`, of this process alone, to work in until `finish_folder`."""
+    aside = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    return aside
+
+
+def finish_folder(aside: Path, folder: Path) -> None:
+    """Give a whole folder its final name."""
+    sync_directory(aside)
+    shutil.rmtree(folder, ignore_errors=True)
+    aside.rename(folder)
+    sync_directory(folder.parent)
 
 
 def sync_directory(path: Path) -> None:

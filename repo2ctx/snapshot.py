@@ -6,7 +6,9 @@ largest blob asked for. A blob that is missing or damaged is reported as such an
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +19,9 @@ from repo2ctx.errors import SnapshotError
 from repo2ctx.records import TreeEntry
 
 SYMLINK, SUBMODULE = "120000", "160000"
+MAX_ENTRIES = 2_000_000
+_MAX_NAMES_BYTES = 1 << 29
+_MAX_PATH_BYTES = 4096  # PATH_MAX: a longer one could not be checked out
 
 
 class Snapshot:
@@ -32,19 +37,51 @@ class Snapshot:
 
         A name that is not UTF-8 gets its stray bytes written as `\\xNN` in `path`.
         """
-        done = safegit.read(self.git_dir, ["ls-tree", "-r", "-z", "--full-tree", self.commit])
-        if done.returncode:
-            said = done.stderr.decode("utf-8", "replace").strip()
-            raise SnapshotError(
-                f"the tree of commit {self.commit[:12]} cannot be read ({said}); fetch the repository anew"
-            )
         entries = []
-        for record in done.stdout.split(b"\0"):
-            if record:
-                head, _, raw_path = record.partition(b"\t")
-                mode, _, blob = head.decode().split(" ")
-                entries.append(TreeEntry(raw_path.decode("utf-8", "backslashreplace"), raw_path, mode, blob))
+        size = 0
+        for record in self._tree_records():
+            head, _, raw_path = record.partition(b"\t")
+            mode, _, blob = head.decode().split(" ")
+            parts = raw_path.split(b"/")
+            usable = len(raw_path) <= _MAX_PATH_BYTES and not any(part in (b"", b".", b"..") for part in parts)
+            if len(raw_path) > _MAX_PATH_BYTES:
+                raw_path = raw_path[:64] + b"... sha256 " + hashlib.sha256(raw_path).hexdigest().encode()
+            entries.append(TreeEntry(raw_path.decode("utf-8", "backslashreplace"), raw_path, mode, blob, usable))
+            size += len(raw_path)
+            if len(entries) > MAX_ENTRIES or size > _MAX_NAMES_BYTES:
+                raise SnapshotError(f"commit {self.commit[:12]} holds more than {MAX_ENTRIES:,} files; leave it out")
         return entries
+
+    def _tree_records(self) -> Iterator[bytes]:
+        """`ls-tree`'s records as they come: a tree made by hand can list more than any memory holds."""
+        arguments = ("ls-tree", "-r", "-z", "--full-tree", self.commit)
+        with tempfile.TemporaryFile() as errors:
+            process = subprocess.Popen(
+                safegit.command(self.git_dir, *arguments),
+                env=safegit.reading_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            )
+            assert process.stdout is not None
+            try:
+                rest = b""
+                while chunk := process.stdout.read(1 << 20):
+                    *records, rest = (rest + chunk).split(b"\0")
+                    yield from records
+                if process.wait():
+                    errors.seek(0)
+                    said = (
+                        errors.read(1000).decode("utf-8", "replace").strip() or f"git ended with {process.returncode}"
+                    )
+                    raise SnapshotError(
+                        f"the tree of commit {self.commit[:12]} cannot be read ({said}); fetch the repository anew, "
+                        "or leave it out"
+                    )
+            finally:
+                process.kill()
+                process.wait()
+                process.stdout.close()
 
     def sizes(self, blobs: Sequence[str]) -> list[int | None]:
         """Bytes of each blob, None where the store lacks it; reads headers only."""

@@ -61,7 +61,7 @@ def already_finished(out: Path, identity: dict[str, Any], reporter: Reporter) ->
     if (out / MANIFEST).exists():
         earlier = read_manifest(out)
     elif state.exists():
-        earlier = json.loads(state.read_text("utf-8"))
+        earlier = _read_state(state)
     else:
         strangers = [p.name for p in out.iterdir() if p.name != WORK]
         if strangers:
@@ -81,6 +81,7 @@ def already_finished(out: Path, identity: dict[str, Any], reporter: Reporter) ->
     same = [_compared(e) for e in earlier["list"]] == [_compared(e) for e in identity["list"]]
     if (out / MANIFEST).exists():
         if same and not earlier["failures"]:
+            _check_shards(out, earlier)
             return True
         if not same:
             _take_over(out, earlier, identity)
@@ -88,6 +89,26 @@ def already_finished(out: Path, identity: dict[str, Any], reporter: Reporter) ->
         reporter.notice(f"the list has changed: {len(added)} entries new or altered, {len(removed)} gone")
     write_json(state, identity)
     return False
+
+
+def _read_state(path: Path) -> dict[str, Any]:
+    try:
+        state = json.loads(path.read_text("utf-8"))
+        if {"config", "list", "tool"} <= state.keys():
+            found: dict[str, Any] = state
+            return found
+    except (ValueError, AttributeError):
+        pass
+    raise OutputError(f"{path}: is damaged; remove {path.parent.parent} and build it again")
+
+
+def _check_shards(out: Path, manifest: dict[str, Any]) -> None:
+    """Raise OutputError unless every shard is there, whole in size."""
+    for shards in manifest["tables"].values():
+        for shard in shards:
+            path = out / shard["path"]
+            if not path.is_file() or path.stat().st_size != shard["bytes"]:
+                raise OutputError(f"{path}: is missing or cut short; remove {out} and build it again")
 
 
 def _compared(entry: dict[str, Any]) -> tuple[Any, ...]:
@@ -123,7 +144,7 @@ def _differences(earlier: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
 @contextmanager
 def locked(out: Path) -> Iterator[None]:
     """Only one build works in a directory at a time."""
-    (out / WORK).mkdir(exist_ok=True)
+    (out / WORK).mkdir(parents=True, exist_ok=True)
     with (out / WORK / "lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -136,6 +157,16 @@ def locked(out: Path) -> Iterator[None]:
             leftover = list((out / WORK).iterdir()) if (out / WORK).exists() else []
             if [p.name for p in leftover] == ["lock"]:
                 shutil.rmtree(out / WORK)
+
+
+def scratch(out: Path) -> Path:
+    """An empty place for temporary files, which what was killed may have left full."""
+    folder = out / WORK / "scratch"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for leftover in (out / WORK).glob("*/.*.partial"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    return folder
 
 
 @contextmanager

@@ -53,7 +53,8 @@ def choose_target(spec: RepoSpec, texts: Mapping[str, str], config: TargetsConfi
 
 
 def tidy(text: str) -> str:
-    """One blank line between paragraphs, single spaces within them."""
+    """One blank line between paragraphs, single spaces within them, no half of a surrogate pair."""
+    text = text.encode("utf-8", "replace").decode()
     return "\n\n".join(" ".join(p.split()) for p in re.split(r"\n\s*\n", text.strip()) if p.strip())
 
 
@@ -108,7 +109,7 @@ def _at(value: Any, *keys: str) -> str:
 def _toml(source: str, *places: Sequence[str]) -> str:
     try:
         data = tomllib.loads(source)
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return ""
     return next((found for place in places if (found := _at(data, *place))), "")
 
@@ -158,7 +159,7 @@ def pom_description(source: str) -> str:
         return ""
     try:
         root = ElementTree.fromstring(source.encode())
-    except (ElementTree.ParseError, ValueError):
+    except (ElementTree.ParseError, ValueError, LookupError):
         return ""
     namespace = root.tag.partition("}")[0] + "}" if root.tag.startswith("{") else ""
     return (root.findtext(f"{namespace}description") or "").strip()
@@ -238,6 +239,7 @@ def restructured_lead(source: str) -> str:
         "_disable_config": True,
         "line_length_limit": 1_000_000,
     }
+    source = re.sub(r"(?m)^[ \t]*\.\.[ \t]+\|[^|\n]+\|[ \t]+date::.*$", "", source)  # would be the time of the build
     try:
         document = docutils.core.publish_doctree(source, settings_overrides=settings)
     except Exception:  # noqa: BLE001 - docutils raises many kinds on broken input; such a README has no lead

@@ -37,6 +37,7 @@ _BUNDLED = {
     for name in ("o200k_base", "cl100k_base")
 }
 _CONTROL_TOKEN = re.compile(r"<[^\s<>]{1,80}>|\[[A-Z_]{2,40}\]|<\|.{1,80}\|>")
+_MAX_ID = (1 << 31) - 1  # rows hold 32-bit ids
 _LONG_RUN = 1 << 16
 _BLANKS = re.compile(rf"[^\S\r\n]{{{_LONG_RUN}}}")
 _CORPUS = (
@@ -74,6 +75,17 @@ class Tokenizer(Protocol):
 
 def load_tokenizer(config: TokensConfig) -> Tokenizer:
     """The tokenizer that the configuration names. Raises TokenizerError, saying what to do."""
+    try:
+        return _load(config)
+    except (OSError, ValueError, RuntimeError, KeyError, TypeError, RecursionError) as error:
+        said = f"{type(error).__name__}: {error}"[:200]
+        raise TokenizerError(
+            f"tokenizer {config.tokenizer[:200]!r}: cannot be loaded ({said}); give tiktoken:NAME, a tiktoken vocabulary "
+            "file, or a directory with a tokenizer.json"
+        ) from error
+
+
+def _load(config: TokensConfig) -> Tokenizer:
     name = config.tokenizer
     path = Path(name).expanduser()
     tokenizer: Tokenizer
@@ -125,6 +137,9 @@ def _tiktoken_encoding(name: str, config: TokensConfig) -> TiktokenTokenizer:
             f"tokenizer {name!r}: its vocabulary cannot be had ({error}); without a network use tiktoken:o200k_base "
             "or tiktoken:cl100k_base, or give the path of a vocabulary file"
         ) from error
+    if config.eos and config.eos not in encoding.special_tokens_set:
+        known = sorted(encoding.special_tokens_set)
+        raise TokenizerError(f"tokenizer {name!r}: has no token {config.eos!r} to end with; it has {', '.join(known)}")
     eos = encoding.encode_single_token(config.eos) if config.eos else encoding.eot_token
     return TiktokenTokenizer(
         name, hashlib.sha256(f"{name}\0{eos}".encode()).hexdigest(), (), eos, encoding.n_vocab, encoding
@@ -195,6 +210,11 @@ def _vocabulary_file(path: Path, config: TokensConfig) -> TiktokenTokenizer:
             f"tokenizer {path}: this vocabulary is not one that repo2ctx knows; say in the config tokens.pattern "
             "(cl100k_base, o200k_base or a regular expression), tokens.special_tokens (text: id) and tokens.eos"
         )
+    taken = set(ranks.values())
+    if len(set(special.values())) < len(special) or taken & set(special.values()):
+        raise TokenizerError(f"tokenizer {path}: tokens.special_tokens gives one id to two tokens; check the ids")
+    if not all(0 <= number <= _MAX_ID for number in (*taken, *special.values())):
+        raise TokenizerError(f"tokenizer {path}: an id is not between 0 and {_MAX_ID}; check the file and the config")
     if pattern in _BUNDLED:
         _provide_vocabulary(pattern)
         pattern = getattr(tiktoken_ext.openai_public, pattern)()["pat_str"]
@@ -264,6 +284,7 @@ def _hugging_face(name: str, path: Path, config: TokensConfig) -> HuggingFaceTok
         tokenizer = tokenizers.Tokenizer.from_str(json.dumps(data))
     except Exception as error:
         raise TokenizerError(f"tokenizer {name!r}: its tokenizer.json cannot be loaded ({error})") from error
+    settings = settings if isinstance(settings, dict) else {}
     with_specials: list[int] = tokenizer.encode("a").ids
     plain: list[int] = tokenizer.encode("a", add_special_tokens=False).ids
     start = next((i for i in range(len(with_specials)) if with_specials[i : i + len(plain)] == plain), 0)
@@ -271,6 +292,8 @@ def _hugging_face(name: str, path: Path, config: TokensConfig) -> HuggingFaceTok
     eos = _eos(name, tokenizer, config.eos or _token_text(settings.get("eos_token")))
     bos = tuple(with_specials[:start])
     fingerprint = hashlib.sha256(f"{source}\0{eos}".encode()).hexdigest()
+    if tokenizer.get_vocab_size() > _MAX_ID:
+        raise TokenizerError(f"tokenizer {name!r}: its files are not those of a tokenizer")
     return HuggingFaceTokenizer(name, fingerprint, bos, eos, tokenizer.get_vocab_size(), tokenizer)
 
 
@@ -278,13 +301,15 @@ def _tokenizer_json(name: str, path: Path) -> tuple[str, dict[str, Any]]:
     """The text of tokenizer.json and the values of tokenizer_config.json, from a path or the Hub."""
     if path.is_file():
         return path.read_text("utf-8"), {}
+    if path.exists() and not path.is_dir():
+        raise TokenizerError(f"tokenizer {name!r}: is neither a file nor a directory")
     if path.is_dir():
         file, config = path / "tokenizer.json", path / "tokenizer_config.json"
-        if not file.exists():
+        if not file.is_file():
             raise TokenizerError(
                 f"tokenizer {name!r}: the directory holds no tokenizer.json; save a fast tokenizer there"
             )
-        return file.read_text("utf-8"), json.loads(config.read_text("utf-8")) if config.exists() else {}
+        return file.read_text("utf-8"), json.loads(config.read_text("utf-8")) if config.is_file() else {}
     if path.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
         raise TokenizerError(f"tokenizer {name!r}: no such file or directory")
     from huggingface_hub import hf_hub_download

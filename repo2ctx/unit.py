@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import posixpath
 import resource
 import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,16 +22,16 @@ from typing import Any
 import pyarrow as pa
 
 from repo2ctx.analysis import Analysis, analyse
-from repo2ctx.config import BuildConfig
+from repo2ctx.config import BuildConfig, TargetsConfig
 from repo2ctx.crawl import CrawlOptions, open_snapshot
 from repo2ctx.leakage import TARGET_SOURCE, Quotes, source_paths, without_description
-from repo2ctx.licenses import license_of
-from repo2ctx.parsing import Parser
+from repo2ctx.licenses import UNKNOWN, license_of
 from repo2ctx.prompt import Boundary
 from repo2ctx.records import KEPT, LanguageShare, Repository, RepoSpec, Target
+from repo2ctx.sandbox import Sandbox, Stopped
 from repo2ctx.schema import EDGES, FILES, Dataset, edge_row, file_row, repository_row, stream_batches
-from repo2ctx.shards import ShardWriter, sync_directory, write_json
-from repo2ctx.targets import choose_target
+from repo2ctx.shards import ShardWriter, finish_folder, partial_folder, write_json
+from repo2ctx.targets import DESCRIPTIONS, choose_target
 
 _SPOOL = pa.schema([("path", pa.string()), ("text", pa.string())])
 _BATCH_BYTES = 4 << 20
@@ -62,26 +64,24 @@ class UnitSummary:
 def build_unit(task: UnitTask) -> UnitSummary:
     """Crawl, select, parse, order, find the target, guard against leaks, write; then make it final."""
     start = time.monotonic()
-    aside = task.folder.with_name(f".{task.folder.name}.partial")
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
+    aside = partial_folder(task.folder)
     parse = task.config.parse
     with (
         open_snapshot(task.spec, task.crawl) as snapshot,
-        Parser(parse.timeout_s, parse.memory_bytes) as parser,
+        Sandbox(parse.timeout_s, parse.memory_bytes) as sandbox,
     ):
         with _writer(aside, "spool", _SPOOL, "lz4") as spool:
             analysis = analyse(
                 snapshot,
                 task.config,
-                parser,
+                sandbox,
                 lambda file, text: spool.write({"path": file.path, "text": text}, len(text)),
             )
-        summary = _write(task, analysis, snapshot.commit, aside)
+        summary = _write(task, analysis, snapshot.commit, sandbox, aside)
     shutil.rmtree(aside / "spool")
     summary = replace(summary, seconds=round(time.monotonic() - start, 3), peak_bytes=_peak_bytes())
     write_json(aside / "summary.json", asdict(summary))
-    _finish(aside, task.folder)
+    finish_folder(aside, task.folder)
     return summary
 
 
@@ -98,12 +98,30 @@ def _spooled(folder: Path) -> Iterator[tuple[str, str]]:
         yield from zip(batch.column("path").to_pylist(), batch.column("text").to_pylist(), strict=True)
 
 
-def _write(task: UnitTask, analysis: Analysis, commit: str, folder: Path) -> UnitSummary:
+def _find_target(sandbox: Sandbox, spec: RepoSpec, texts: dict[str, str], config: TargetsConfig) -> Target | None:
+    """The target of the first source that has one; a source whose files are too much for the sandbox has none."""
+    for source in config.sources:
+        only = config.model_copy(update={"sources": (source,)})
+        with suppress(Stopped):
+            if target := sandbox.call(choose_target, spec, texts, only):
+                return target
+    return None
+
+
+def _find_license(sandbox: Sandbox, texts: dict[str, str]) -> str:
+    try:
+        return sandbox.call(license_of, texts)
+    except Stopped:
+        return UNKNOWN
+
+
+def _write(task: UnitTask, analysis: Analysis, commit: str, sandbox: Sandbox, folder: Path) -> UnitSummary:
     spec = task.spec
     identity = f"{spec.name}@{commit}"
     linked = {path: analysis.texts[to] for path, to in analysis.links.items() if to in analysis.texts}
-    target = choose_target(spec, analysis.texts | linked, task.config.targets)
-    written = _write_files(identity, analysis, target, commit, folder)
+    at_root = {path: text for path, text in (analysis.texts | linked).items() if "/" not in path}
+    target = _find_target(sandbox, spec, at_root, task.config.targets)
+    written = _write_files(identity, analysis, target, commit, sandbox, folder)
     edges = [e for e in analysis.graph.edges if e.source in written.kept and e.target in written.kept]
     with _writer(folder, "edges", EDGES) as writer:
         for edge in edges:
@@ -115,7 +133,7 @@ def _write(task: UnitTask, analysis: Analysis, commit: str, folder: Path) -> Uni
         ref=spec.ref or "HEAD",
         family=spec.name,
         split="",  # given at assembly, when all families are known
-        license=license_of(analysis.texts | linked),
+        license=_find_license(sandbox, at_root),
         languages=tuple(written.languages),
         target=target,
         boundary=written.boundary,
@@ -136,6 +154,15 @@ def _write(task: UnitTask, analysis: Analysis, commit: str, folder: Path) -> Uni
     )
 
 
+def _without_description(sandbox: Sandbox, path: str, text: str, target: Target | None) -> str | None:
+    if posixpath.basename(path) not in DESCRIPTIONS:
+        return text
+    try:
+        return sandbox.call(without_description, path, text, target.text if target else None)
+    except Stopped:
+        return None
+
+
 @dataclass(slots=True)
 class _Written:
     kept: set[str]
@@ -145,7 +172,9 @@ class _Written:
     boundary: str
 
 
-def _write_files(identity: str, analysis: Analysis, target: Target | None, commit: str, folder: Path) -> _Written:
+def _write_files(
+    identity: str, analysis: Analysis, target: Target | None, commit: str, sandbox: Sandbox, folder: Path
+) -> _Written:
     """Write a row per file, joining the spooled texts with their places; what would leak leaves here."""
     placed = {p.path: p for p in analysis.ordered.placed}
     removed = source_paths(analysis.files, analysis.links)
@@ -161,7 +190,7 @@ def _write_files(identity: str, analysis: Analysis, target: Target | None, commi
             if file.fate == KEPT:
                 path, text = next(texts)
                 assert path == file.path
-                text = without_description(path, text, target.text if target else None)
+                text = _without_description(sandbox, path, text, target)
                 if text is None or path in removed:
                     file, text = replace(file, fate=TARGET_SOURCE), None
                 elif quotes is not None:
@@ -192,9 +221,7 @@ def _writer(folder: Path, table: str, schema: pa.Schema, compression: str = "zst
 
 def restore_unit(dataset: Dataset, repository: dict[str, Any], folder: Path) -> None:
     """Take a repository back out of a finished dataset, so that it need not be made again."""
-    aside = folder.with_name(f".{folder.name}.partial")
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
+    aside = partial_folder(folder)
     counts: dict[str, Counter[str]] = {"files": Counter(), "edges": Counter()}
     for table, schema, column in (("files", FILES, "fate"), ("edges", EDGES, "strength")):
         with _writer(aside, table, schema) as writer:
@@ -213,14 +240,7 @@ def restore_unit(dataset: Dataset, repository: dict[str, Any], folder: Path) -> 
     )
     write_json(aside / "repository.json", {**repository, "split": ""})
     write_json(aside / "summary.json", asdict(summary))
-    _finish(aside, folder)
-
-
-def _finish(aside: Path, folder: Path) -> None:
-    sync_directory(aside)
-    shutil.rmtree(folder, ignore_errors=True)
-    aside.rename(folder)
-    sync_directory(folder.parent)
+    finish_folder(aside, folder)
 
 
 @dataclass(frozen=True, slots=True)

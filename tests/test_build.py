@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -273,9 +274,11 @@ def test_a_failed_repository_is_told_and_tried_again(make_repo, tmp_path):
 
 def test_one_commit_named_twice_is_built_once(make_repo, tmp_path):
     repo = make_repo(PYTHON)
-    result = run(tmp_path, [str(repo), f"{repo}@main"])
-    assert result.repositories == 1
-    assert "the same commit as line 1" in result.failures[0].reason
+    for _ in range(2):
+        result = run(tmp_path, [str(repo), f"{repo}@main"])
+        assert result.repositories == 1
+        assert not result.failures
+    assert result.unchanged
 
 
 def test_splits_by_hash_do_not_depend_on_the_rest_of_the_list(make_repo, tmp_path):
@@ -349,6 +352,94 @@ def test_symbolic_links_are_names_and_nothing_more(make_repo, tmp_path):
     assert [(r["from"], r["to"]) for r in dataset.rows("edges")] == [("src/use.js", "src/real.js")]
 
 
+def mktree(repo: Path, lines: list[bytes]) -> str:
+    """A tree object with whatever names, written past git's checks."""
+    body = b"".join(mode + b" " + name + b"\0" + bytes.fromhex(oid) for mode, name, oid in lines)
+    done = subprocess.run(
+        ["git", "-C", str(repo), "hash-object", "-t", "tree", "--literally", "-w", "--stdin"],
+        input=body,
+        capture_output=True,
+        check=True,
+    )
+    return done.stdout.decode().strip()
+
+
+def commit_tree(repo: Path, tree: str) -> None:
+    git(repo, "update-ref", "refs/heads/main", git(repo, "commit-tree", tree, "-m", "by hand").strip())
+
+
+def test_names_that_no_checkout_could_have(make_repo, tmp_path):
+    repo = make_repo({"a.py": "x = 1\n", "README.md": README})
+    blob = git(repo, "rev-parse", "HEAD:a.py").strip()
+    readme = git(repo, "rev-parse", "HEAD:README.md").strip()
+    names = [
+        b"/__init__.py",
+        b"//x.ts",
+        b"..",
+        b"../x.py",
+        b"/x.c",
+        b"/x.go",
+        b"/x.rs",
+        b"n" * 5000 + b".py",
+        b"a.py",
+        b".git",
+    ]
+    commit_tree(repo, mktree(repo, [(b"100644", n, blob) for n in names] + [(b"100644", b"README.md", readme)]))
+    result = run(tmp_path, [str(repo)])
+    assert not result.failures
+    rows = {r["path"]: r["fate"] for r in Dataset(tmp_path / "out").rows("files")}
+    assert len(rows) == len(names) + 1
+    assert {p for p, fate in rows.items() if fate == "kept"} == {"a.py", ".git"}
+    assert sum(fate == "unusable-name" for fate in rows.values()) == 8
+
+
+def test_a_tree_that_lists_more_than_any_memory_holds(make_repo, tmp_path):
+    repo = make_repo({"a.py": "x = 1\n"})
+    tree = mktree(repo, [(b"100644", b"%02d.py" % i, git(repo, "rev-parse", "HEAD:a.py").strip()) for i in range(20)])
+    for _ in range(8):
+        tree = mktree(repo, [(b"40000", b"%02d" % i, tree) for i in range(20)])
+    commit_tree(repo, tree)
+    other = make_repo(PYTHON, "other")
+    result = run(tmp_path, [str(repo), str(other)])
+    assert "files; leave it out" in result.failures[0].reason
+    assert result.repositories == 1
+
+
+BOMBS = {
+    "pyproject.toml": ["a = " + "[" * 100_000, "a = " + "1" * 5000, '[project]\ndescription = "x"\n' + "\n" * 900_000, "a" + ".a" * 300_000 + "=1"],
+    "Cargo.toml": ["a = " + "1" * 5000],
+    "setup.cfg": ["[metadata]\na" + " " * 900_000 + "b"],
+    "package.json": ['{"description": "one half \\ud800 of a pair of words"}', "[" * 100_000],
+    "pom.xml": ['<?xml version="1.0" encoding="rot13"?><a/>', '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "<!--" + "<description>" * 60_000 + "-->"],
+    "README.md": ["[" * 300_000, "[a\n" * 200_000],
+    "README.rst": [".. |a0| replace:: |a1| |a1|\n" + "".join(f".. |a{i}| replace:: |a{i + 1}| |a{i + 1}|\n" for i in range(1, 30)) + ".. |a30| replace:: x\n\n|a0|\n", "*a " * 200_000],
+    "tsconfig.json": ['{"extends": "./tsconfig.json", "compilerOptions": {"paths": {"*": ["*"]}}}', "[" * 100_000],
+    "go.mod": ["module " + "a/" * 300_000],
+}  # fmt: skip
+
+
+def test_bombs_in_the_files_that_we_read_cost_no_repository(make_repo, tmp_path):
+    lines = []
+    for name, texts in BOMBS.items():
+        for i, text in enumerate(texts):
+            repo = make_repo(
+                {name: text, "a.py": "import b\n", "b.py": "", "c.ts": "import './d'", "d.ts": ""}, f"{name}-{i}"
+            )
+            lines.append(json.dumps({"repo": str(repo), "summary": "What the list says of it."}))
+    result = run(tmp_path, lines, workers=2, parse={"timeout_s": 2})
+    assert not result.failures
+    assert result.packed["8k"]["documents"] == len(lines)
+    edges = {(r["from"], r["to"]) for r in Dataset(tmp_path / "out").rows("edges")}
+    assert edges == {("a.py", "b.py"), ("c.ts", "d.ts")}
+
+
+def test_a_date_in_a_readme_is_not_the_time_of_the_build(make_repo, tmp_path):
+    text = "Built at |now| with very many useful words.\n\n.. |now| date:: %H:%M:%S %f\n"
+    run(tmp_path, [str(make_repo({"README.rst": text, "a.py": "x = 1\n"}))])
+    (row,) = Dataset(tmp_path / "out").repositories()
+    assert not re.search(r"\d", row["target"] or "")
+
+
 def test_hostile_names_and_contents(make_repo, tmp_path):
     files = {
         "ok.py": "import sys\n", "tab\there.py": "x = 1\n", "new\nline.py": "x = 2\n", "\udcff.py": "x = 3\n", "\\xff.py": "x = 4\n",
@@ -401,6 +492,44 @@ def test_a_killed_build_goes_on_and_gives_the_same_bytes(make_repo, tmp_path):
     done = command(*arguments, out)
     assert done.returncode == 0, done.stderr
     assert hashes(out) == hashes(tmp_path / "whole")
+
+
+def test_damage_is_told_and_not_taken_for_finished(make_repo, tmp_path):
+    out, line = tmp_path / "out", [str(make_repo(PYTHON))]
+    run(tmp_path, line)
+    shard = next(out.glob("packed/8k/*/*.arrow"))
+    whole = shard.read_bytes()
+    for damage in (lambda: shard.write_bytes(whole[:-9]), shard.unlink):
+        damage()
+        with pytest.raises(OutputError, match="missing or cut short"):
+            run(tmp_path, line)
+    files = next(out.glob("files/*.arrow"))
+    files.write_bytes(files.read_bytes()[:1000])
+    done = command("order", out)
+    assert done.returncode == 1
+    assert "damaged" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    for text in ("[]", "{}", "{", '{"schema_version": 1}'):
+        (out / "manifest.json").write_text(text)
+        done = command("inspect", out)
+        assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done.stderr
+    (out / "manifest.json").unlink()
+    (out / ".build").mkdir()
+    for text in ("{}", "[]", "{"):
+        (out / ".build" / "state.json").write_text(text)
+        with pytest.raises(OutputError, match="is damaged"):
+            run(tmp_path, line)
+
+
+def test_places_that_cannot_be_written(make_repo, tmp_path):
+    (tmp_path / "list.txt").write_text(f"{make_repo(PYTHON)}\n")
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere" / "x")
+    (tmp_path / "blocked").mkdir()
+    (tmp_path / "blocked" / ".build").write_text("x")
+    for out in ("file", "file/below", "dangling", "blocked", "n" * 300, "/proc/1/x"):
+        done = command("build", "--repos", tmp_path / "list.txt", "--out", tmp_path / out, "--lengths", "2k", "--quiet")
+        assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), (out, done.stderr)
 
 
 def test_two_builds_do_not_share_a_directory(make_repo, tmp_path):

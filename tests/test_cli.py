@@ -122,6 +122,10 @@ def test_a_failed_repository_ends_with_1_after_the_rest(repo, tmp_path):
         (["build", "--repos", "MISSING", "--out", "OUT"], "check --repos"),
         (["build", "--repos", "BAD", "--out", "OUT"], "bad.txt:2: "),
         (["build", "--repos", "LIST", "--out", "OUT", "--config", "CONFIG"], "did you mean 'lengths'"),
+        (["build", "--repos", "LIST", "--out", "OUT", "--config", "DATE"], "not YAML"),
+        (["build", "--repos", "LIST", "--out", "OUT", "--config", "MIXED"], "expected lengths such as"),
+        (["build", "--repos", "LIST", "--out", "OUT", "--config", "INF"], "timeout_s"),
+        (["build", "--repos", "HALF", "--out", "OUT"], "half of a surrogate pair"),
         (["build", "--repos", "LIST"], "--out"),
         (["build", "--repos", "LIST", "--out", "OUT", "--workers", "0"], "--workers"),
         (["frobnicate"], "frobnicate"),
@@ -129,9 +133,28 @@ def test_a_failed_repository_ends_with_1_after_the_rest(repo, tmp_path):
 )
 def test_wrong_usage_ends_with_2_before_anything_is_made(repo, tmp_path, args, says):
     write_files(
-        tmp_path, {"list.txt": f"{repo}\n", "bad.txt": f"{repo}\next::sh -c id\n", "c.yaml": "pack:\n  lenghts: 8k\n"}
+        tmp_path,
+        {
+            "list.txt": f"{repo}\n",
+            "bad.txt": f"{repo}\next::sh -c id\n",
+            "c.yaml": "pack:\n  lenghts: 8k\n",
+            "date.yaml": "a: 2001-99-99\n",
+            "mixed.yaml": "pack: {lengths: [32k, 3.5]}\n",
+            "inf.yaml": "parse: {timeout_s: .inf}\n",
+            "half.txt": '{"repo": "./a", "summary": "\\ud800 x"}\n',
+        },
     )
-    places = {"LIST": "list.txt", "OUT": "out", "MISSING": "none.txt", "BAD": "bad.txt", "CONFIG": "c.yaml"}
+    places = {
+        "LIST": "list.txt",
+        "OUT": "out",
+        "MISSING": "none.txt",
+        "BAD": "bad.txt",
+        "CONFIG": "c.yaml",
+        "DATE": "date.yaml",
+        "MIXED": "mixed.yaml",
+        "INF": "inf.yaml",
+        "HALF": "half.txt",
+    }
     done = run(*[tmp_path / places[a] if a in places else a for a in args])
     assert done.returncode == 2
     assert says in done.stderr

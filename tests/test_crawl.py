@@ -89,6 +89,62 @@ def test_what_cannot_be_had_says_why(make_repo, tmp_path):
         contents(str(tmp_path / "empty"))
 
 
+def test_no_other_door_leads_to_a_private_repository(make_repo, tmp_path):
+    private = make_repo({"secret.txt": "private"}, "private")
+    commit = git(private, "rev-parse", "HEAD").strip()
+
+    def borrowed(name: str) -> Path:
+        folder = tmp_path / name
+        (folder / ".git" / "objects" / "info").mkdir(parents=True)
+        (folder / ".git" / "refs").mkdir()
+        (folder / ".git" / "HEAD").write_text(commit + "\n")
+        return folder
+
+    common = borrowed("common")
+    (common / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (common / ".git" / "commondir").write_text(f"{private}/.git\n")
+    linked = borrowed("linked")
+    shutil.rmtree(linked / ".git" / "objects")
+    (linked / ".git" / "objects").symlink_to(private / ".git" / "objects")
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    (whole / ".git").symlink_to(private / ".git")
+    alternates = borrowed("alternates")
+    (alternates / ".git" / "objects" / "info" / "alternates").write_text(f"{private}/.git/objects\n")
+    for folder in (common, linked, whole, alternates):
+        with pytest.raises(CrawlError):
+            contents(str(folder))
+
+
+def test_pipes_in_an_object_store_are_not_waited_for(make_repo):
+    for i, name in enumerate(("info/alternates", "pack/pack-1.idx", "aa/" + "b" * 38)):
+        repo = make_repo({"a.txt": "x"}, f"repo{i}")
+        place = repo / ".git" / "objects" / name
+        place.parent.mkdir(exist_ok=True)
+        os.mkfifo(place)
+        with pytest.raises(CrawlError):
+            contents(str(repo))
+
+
+def test_odd_git_directories_are_no_repositories(tmp_path):
+    for i, make in enumerate(
+        (
+            lambda p: (p / "HEAD").mkdir(),
+            lambda p: (p / "HEAD").write_text("ref: a\0b"),
+            lambda p: os.mkfifo(p / "HEAD"),
+        )
+    ):
+        folder = tmp_path / str(i)
+        (folder / "objects").mkdir(parents=True)
+        make(folder)
+        with pytest.raises(CrawlError):
+            contents(str(folder))
+    (tmp_path / "nul").mkdir()
+    (tmp_path / "nul" / ".git").write_text("gitdir: a\0b")
+    with pytest.raises(CrawlError):
+        contents(str(tmp_path / "nul"))
+
+
 def hostile_repository(make_repo, trap: Path) -> Path:
     """A repository whose config, hooks, attributes and alternates would each create `trap` if they acted."""
     repo = make_repo({"a.py": "x = 1\n", ".gitattributes": "* filter=evil diff=evil\n", "b.py": "y = 2\n"})

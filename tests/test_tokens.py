@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import re
 
 import pytest
@@ -99,6 +100,21 @@ def test_a_vocabulary_file(tmp_path):
     assert tokenizer.decode(tokenizer.encode("größe")) == "größe"
 
 
+@pytest.mark.parametrize(
+    "special", [{"<|endoftext|>": 10}, {"<|endoftext|>": 3_000_000_000}, {"<|endoftext|>": 300, "<a>": 300}]
+)
+def test_ids_that_would_clash_are_refused(tmp_path, special):
+    path = vocabulary(tmp_path / "x.tiktoken")
+    config = TokensConfig(tokenizer=str(path), pattern="cl100k_base", eos="<|endoftext|>", special_tokens=special)
+    with pytest.raises(TokenizerError, match=r"check the (ids|file)"):
+        load_tokenizer(config)
+
+
+def test_an_unknown_end_token_is_refused():
+    with pytest.raises(TokenizerError, match="has no token 'nonsense'"):
+        load_tokenizer(TokensConfig(eos="nonsense"))
+
+
 def test_known_vocabulary_files_need_no_settings(tmp_path):
     encoding = tiktoken.get_encoding("cl100k_base")
     ranks = sorted(encoding._mergeable_ranks.items(), key=lambda item: item[1])
@@ -120,6 +136,11 @@ def test_known_vocabulary_files_need_no_settings(tmp_path):
         ("TEXT", "line 1 of the vocabulary"),
         ("SHORT", "fewer than 256"),
         ("NOEOS", "set tokens.eos"),
+        ("x" * 5000, "cannot be loaded"),
+        ("~nosuchuser/x", "cannot be loaded"),
+        ("LATIN", "cannot be loaded"),
+        ("CONFIG", "cannot be loaded"),
+        ("PIPE", "no tokenizer.json"),
     ],
 )
 def test_bad_tokenizers_say_what_to_do(name, says, tmp_path):
@@ -129,8 +150,15 @@ def test_bad_tokenizers_say_what_to_do(name, says, tmp_path):
         "TEXT": tmp_path / "text.tiktoken",
         "SHORT": tmp_path / "short.tiktoken",
         "NOEOS": tmp_path / "h" / "tokenizer.json",
+        "LATIN": tmp_path / "l",
+        "CONFIG": tmp_path / "c",
+        "PIPE": tmp_path / "p",
     }
     hugging_face(tmp_path / "h")
+    (hugging_face(tmp_path / "l") / "tokenizer.json").write_bytes(b"\xff\xfe\xfd")
+    (hugging_face(tmp_path / "c") / "tokenizer_config.json").write_text("{")
+    (tmp_path / "p").mkdir()
+    os.mkfifo(tmp_path / "p" / "tokenizer.json")
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "tokenizer.json").write_text("{}")
     (tmp_path / "text.tiktoken").write_text("hello there\n")

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import importlib
 import posixpath
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache, cached_property
 from typing import Protocol, cast
@@ -26,6 +26,8 @@ from typing import Protocol, cast
 from tree_sitter import Node
 
 from repo2ctx.records import Edge, Syntax, Unresolved
+
+_LONGEST_LINE = 20_000
 
 MODULES = ("python", "javascript", "go", "java", "c", "rust")
 """The modules of this package that are languages, in the order in which they resolve."""
@@ -83,8 +85,14 @@ class RepoTree:
         self._texts = dict(config_texts or {})
 
     def text(self, path: str) -> str | None:
-        """The text of a configuration file; None if there is none, or it is not text."""
-        return self._texts.get(path)
+        """The text of a configuration file; None if there is none, or no person would write it so.
+
+        Outside JSON, that is a line of over 20,000 characters: parsers of TOML and INI are quadratic on such.
+        """
+        found = self._texts.get(path)
+        if found is not None and not path.endswith(".json") and max(map(len, found.split("\n"))) > _LONGEST_LINE:
+            return None
+        return found
 
     def configs(self, pattern: str) -> list[str]:
         """Paths of the readable configuration files whose base name matches, shortest path first."""
@@ -138,7 +146,19 @@ def walk(root: Node, want: Collection[str], descend: Collection[str] | None = No
     (the root and syntax errors always; every node if None). A wanted node is entered only if its type
     is in `descend` too. Iterative, so deep trees are safe; cost is in proportion to the nodes looked at.
     """
+    for node, _ in walk_within(root, want, descend):
+        yield node
+
+
+def walk_within(
+    root: Node, want: Collection[str], descend: Collection[str] | None = None
+) -> Iterator[tuple[Node, Sequence[Node]]]:
+    """The same with the nodes around each, outermost first; the list changes as the walk goes on.
+
+    Asking a node for its parent searches from the root, which deep trees make quadratic.
+    """
     cursor = root.walk()
+    around: list[Node] = [root]
     if not cursor.goto_first_child():
         return
     while True:
@@ -146,13 +166,14 @@ def walk(root: Node, want: Collection[str], descend: Collection[str] | None = No
         assert node is not None
         kind = node.type
         if kind in want:
-            yield node
+            yield node, around
         if (descend is None or kind in descend or kind == "ERROR") and cursor.goto_first_child():
+            around.append(node)
             continue
         while not cursor.goto_next_sibling():
-            if not cursor.goto_parent():
-                return
-            if cursor.node == root:
+            cursor.goto_parent()
+            around.pop()
+            if not around:
                 return
 
 

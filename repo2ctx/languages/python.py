@@ -12,15 +12,16 @@ from __future__ import annotations
 import configparser
 import posixpath
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import stdlibs.py3
 import tree_sitter_python
 from tree_sitter import Node
 
-from repo2ctx.languages import RepoTree, join, line, text, walk
+from repo2ctx.languages import RepoTree, join, line, text, walk_within
 from repo2ctx.records import Edge, Import, Strength, Syntax, Unresolved
 
 GRAMMARS = {"Python": tree_sitter_python.language}
@@ -40,8 +41,8 @@ _BODIES = frozenset(
 def scan(root: Node, path: str) -> Syntax:
     """Imports anywhere in the file, without entering expressions."""
     imports: list[Import] = []
-    for node in walk(root, _IMPORTS, _BODIES):
-        strength = _strength(node)
+    for node, around in walk_within(root, _IMPORTS, _BODIES):
+        strength = _strength(node, around)
         if node.type == "import_statement":
             for name in node.children_by_field_name("name"):
                 dotted = name.child_by_field_name("name") if name.type == "aliased_import" else name
@@ -62,17 +63,14 @@ def _dotted(node: Node | None) -> str:
     return "".join(text(node).split())
 
 
-def _strength(node: Node) -> Strength:
+def _strength(node: Node, around: Sequence[Node]) -> Strength:
     """Soft if the statement does not run when the module loads."""
-    child, parent = node, node.parent
-    while parent is not None:
-        if parent.type == "function_definition":
+    for outer, inner in pairwise((*around, node)):
+        if outer.type == "function_definition":
             return "soft"
-        if parent.type == "if_statement" and "TYPE_CHECKING" in text(parent.child_by_field_name("condition")):
-            consequence = parent.child_by_field_name("consequence")
-            if consequence is not None and consequence.id == child.id:
-                return "soft"
-        child, parent = parent, parent.parent
+        branch = outer.type == "if_statement" and inner == outer.child_by_field_name("consequence")
+        if branch and "TYPE_CHECKING" in text(outer.child_by_field_name("condition")):
+            return "soft"
     return "hard"
 
 
@@ -194,7 +192,7 @@ class _Finder:
 def _pyproject_roots(source: str) -> list[str]:
     try:
         tool: Any = tomllib.loads(source).get("tool", {})
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # not only TOMLDecodeError: numbers of 5,000 digits
         return []
     found: list[object] = []
     setuptools = _table(tool, "setuptools")
