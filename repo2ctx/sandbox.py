@@ -8,6 +8,7 @@ microseconds per call.
 
 from __future__ import annotations
 
+import importlib
 import os
 import pickle
 import resource
@@ -141,6 +142,7 @@ def _serve(memory_bytes: int) -> None:
     os.dup2(2, 1)
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    importlib.import_module("repo2ctx.parsing")  # most calls need it: not on the first one's time
     _send(answers, "ready")
     while True:
         try:

@@ -39,7 +39,7 @@ def read_manifests(tree: RepoTree) -> dict[str, Manifest]:
     for path in tree.configs("Cargo.toml"):
         try:
             data = tomllib.loads(tree.text(path) or "")
-        except (tomllib.TOMLDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             data = None
         found[posixpath.dirname(path)] = Manifest(posixpath.dirname(path), data)
     for manifest in found.values():
