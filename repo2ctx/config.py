@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -49,11 +49,13 @@ def _lengths(value: object) -> object:
         raise ValueError(str(error)) from error
 
 
-class _Section(BaseModel):
+class Section(BaseModel):
+    """A part of a configuration: unknown keys are refused, and nothing changes once it is read."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class SelectionConfig(_Section):
+class SelectionConfig(Section):
     """Which files are kept (`selection.py`)."""
 
     max_file_bytes: int = Field(1 << 20, gt=0, description="files larger than this are not read")
@@ -62,7 +64,7 @@ class SelectionConfig(_Section):
     )
 
 
-class ParseConfig(_Section):
+class ParseConfig(Section):
     """How much parsing may use (`sandbox.py`)."""
 
     timeout_s: float = Field(20.0, gt=0, le=86_400, description="wall seconds that parsing one file may take")
@@ -73,7 +75,7 @@ class ParseConfig(_Section):
 TargetSource = Literal["list", "metadata", "readme"]
 
 
-class TargetsConfig(_Section):
+class TargetsConfig(Section):
     """Where summaries come from (`targets.py`)."""
 
     sources: tuple[TargetSource, ...] = Field(get_args(TargetSource), description="tried in this order")
@@ -81,7 +83,7 @@ class TargetsConfig(_Section):
     max_words: int = Field(400, ge=1)
 
 
-class SplitConfig(_Section):
+class SplitConfig(Section):
     """Shares of repositories, by hash of their family, where the list does not say (`pipeline.py`)."""
 
     validation: float = Field(0.05, ge=0, lt=1)
@@ -95,7 +97,7 @@ class SplitConfig(_Section):
         return self
 
 
-class TokensConfig(_Section):
+class TokensConfig(Section):
     """The tokenizer (`tokens.py`)."""
 
     tokenizer: str = Field(
@@ -106,20 +108,20 @@ class TokensConfig(_Section):
     special_tokens: dict[str, int] = Field(default_factory=dict, description="for a vocabulary file: text -> id")
 
 
-class PackConfig(_Section):
+class PackConfig(Section):
     """The lengths of rows (`fitting.py`, `packing.py`)."""
 
     lengths: Annotated[tuple[int, ...], BeforeValidator(_lengths)] = Field((32 << 10,), min_length=1)
 
 
-class ShardsConfig(_Section):
+class ShardsConfig(Section):
     """Sizes of shards and record batches (`shards.py`)."""
 
     max_bytes: int = Field(512 << 20, gt=1 << 16, description="a shard is closed when it is larger than this")
     batch_bytes: int = Field(4 << 20, gt=1 << 10, description="about how large a record batch is")
 
 
-class BuildConfig(_Section):
+class BuildConfig(Section):
     """The whole configuration of a build."""
 
     selection: SelectionConfig = SelectionConfig()
@@ -136,7 +138,15 @@ class BuildConfig(_Section):
 
 
 def load_config(path: Path | None, overrides: dict[str, dict[str, Any]]) -> BuildConfig:
-    """The configuration of a YAML file (or the defaults), with a command line's overrides, section by section.
+    """The build's configuration: a YAML file (or the defaults) with a command line's overrides, section by section."""
+    return read_config(BuildConfig, path, overrides)
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def read_config(model: type[M], path: Path | None, overrides: dict[str, dict[str, Any]]) -> M:
+    """A configuration of sections, from a YAML file and overrides.
 
     Raises ConfigError for a file that cannot be read, an unknown key (naming the nearest), or a bad value.
     """
@@ -158,21 +168,20 @@ def load_config(path: Path | None, overrides: dict[str, dict[str, Any]]) -> Buil
             below = values.get(section) or {}
             values[section] = {**below, **options} if isinstance(below, dict) else below
     try:
-        config = BuildConfig.model_validate(values)
+        config = model.model_validate(values)
         json.dumps(config.model_dump(mode="json"), ensure_ascii=False).encode()
         return config
     except UnicodeEncodeError as error:
         raise ConfigError(f"{where}: a value holds half of a surrogate pair; write the character whole") from error
     except ValidationError as error:
-        raise ConfigError("\n".join(f"{where}: {_explain(e)}" for e in error.errors())) from error
+        raise ConfigError("\n".join(f"{where}: {_explain(model, e)}" for e in error.errors())) from error
 
 
-def _explain(error: Any) -> str:
+def _explain(model: type[BaseModel], error: Any) -> str:
     location = [str(part) for part in error["loc"]]
     if error["type"] != "extra_forbidden":
         message = error["msg"].removeprefix("Value error, ")
         return f"{'.'.join(location) or 'configuration'}: {message}"
-    model: type[BaseModel] = BuildConfig
     for part in location[:-1]:
         annotation = model.model_fields[part].annotation
         assert isinstance(annotation, type)

@@ -37,5 +37,9 @@ class TokenizerError(UsageError):
     """A tokenizer cannot be loaded or cannot be used safely."""
 
 
+class ModelError(UsageError):
+    """A model cannot be had, or does not fit what it is asked for."""
+
+
 class OutputError(Repo2CtxError):
     """The output directory holds something else, or cannot be written or read."""

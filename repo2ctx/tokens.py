@@ -30,6 +30,7 @@ import tokenizers
 from repo2ctx.config import TokensConfig
 from repo2ctx.crawl import default_cache
 from repo2ctx.errors import TokenizerError
+from repo2ctx.models import SMOLLM2, model_source
 
 # tiktoken's own addresses: its cache is keyed by them, and it checks what it finds there against its own hashes.
 _BUNDLED = {
@@ -87,7 +88,7 @@ def load_tokenizer(config: TokensConfig) -> Tokenizer:
 
 def _load(config: TokensConfig) -> Tokenizer:
     name = config.tokenizer
-    path = Path(name).expanduser()
+    path = Path(model_source(name) if name == SMOLLM2 else name).expanduser()
     tokenizer: Tokenizer
     if name.startswith("tiktoken:"):
         tokenizer = _tiktoken_encoding(name, config)

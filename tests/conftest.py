@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, processors, trainers
 
 from repo2ctx.graph import Graph, build_graph
 from repo2ctx.languages import RepoTree, is_config_file
@@ -93,3 +96,25 @@ def make_repo(tmp_path: Path) -> Callable[..., Path]:
         return folder
 
     return make
+
+
+def small_tokenizer(folder, eos="<|im_end|>", normalizer=None, bos=False):
+    """A small byte-level BPE tokenizer with control tokens, saved as models are."""
+    tokenizer = tokenizers.Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    if normalizer:
+        tokenizer.normalizer = normalizer
+    trainer = trainers.BpeTrainer(
+        vocab_size=400,
+        special_tokens=["<s>", "<|im_start|>", "<|im_end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
+    tokenizer.train_from_iterator(["def f(x): return x", "the end of the text"] * 20, trainer)
+    tokenizer.add_tokens(["<tool_call>", "    "])  # models mark such as ordinary tokens
+    if bos:
+        tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+    folder.mkdir(exist_ok=True)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": {"content": eos}}))
+    return folder

