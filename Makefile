@@ -5,14 +5,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-# make demo REPOS=my.txt builds your own list; its rows go to outputs/<name of the list>.
+# make demo REPOS=my.txt builds your own list; its rows go to outputs/<name of the list>/data.
 DEMO_LIST := data/lists/demo.txt
 REPOS ?= $(DEMO_LIST)
 LENGTHS ?= 2k,8k,32k
 OUT ?= outputs/$(basename $(notdir $(REPOS)))
 SAMPLES := $(notdir $(wildcard data/sample/*))
 
-.PHONY: env demo samples test lint test-slow clean
+.PHONY: env demo demo-model samples test lint test-slow clean
 
 env: $(STAMP)
 
@@ -31,11 +31,20 @@ $(STAMP): requirements.lock pyproject.toml
 
 demo: env samples
 	@if [ "$(REPOS)" = "$(DEMO_LIST)" ]; then rm -rf "$(OUT)"; fi
-	$(BIN)/repo2ctx build --repos "$(REPOS)" --out "$(OUT)" --lengths $(LENGTHS)
-	@echo; echo "One example (repo2ctx inspect $(OUT)):"; echo
-	@$(BIN)/repo2ctx inspect "$(OUT)"
-	@echo; echo "The dataset is in $(OUT): read $(OUT)/README.md, or load it with"
-	@echo "  datasets.load_dataset(\"$(OUT)\", \"packed-$(lastword $(subst $(comma), ,$(LENGTHS)))\")"
+	$(BIN)/repo2ctx build --repos "$(REPOS)" --out "$(OUT)/data" --lengths $(LENGTHS) --tokenizer smollm2
+	@echo; echo "One example (repo2ctx inspect $(OUT)/data):"; echo
+	@$(BIN)/repo2ctx inspect "$(OUT)/data"
+	@if [ "$(REPOS)" = "$(DEMO_LIST)" ]; then $(MAKE) --no-print-directory demo-model; fi
+	@echo; echo "The dataset is in $(OUT)/data: read its README.md, or load it with"
+	@echo "  datasets.load_dataset(\"$(OUT)/data\", \"packed-$(lastword $(subst $(comma), ,$(LENGTHS)))\")"
+
+# The rest of the way, on the demo's own data: 15 steps show that it works, and prove nothing about quality.
+demo-model:
+	@echo; echo "15 training steps on a CPU, to show that the way works; they prove nothing about quality:"; echo
+	$(BIN)/python -m train.run --config data/recipes/demo.yaml
+	@echo; $(BIN)/python -m eval.run --base smollm2 --tuned outputs/demo/model --data outputs/demo/data --lengths 2k --out outputs/demo/results
+	@echo; echo "A summary of this repository by that model (repo2ctx summarize .):"; echo
+	@$(BIN)/repo2ctx summarize .
 
 comma := ,
 

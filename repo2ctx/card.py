@@ -8,8 +8,7 @@ from typing import Any
 
 import yaml
 
-from repo2ctx.repolist import SPLITS
-from repo2ctx.schema import Dataset
+from repo2ctx.schema import SPLITS, Dataset
 from repo2ctx.selection import REASONS
 from repo2ctx.shards import write_text
 

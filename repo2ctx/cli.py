@@ -175,6 +175,43 @@ def inspect(
     print(inspection.example(out, identity, length, full))
 
 
+class SummaryFormat(StrEnum):
+    """How `summarize` prints."""
+
+    md = "md"
+    json = "json"
+
+
+class Style(StrEnum):
+    """How long a summary is."""
+
+    line = "line"
+    paragraph = "paragraph"
+
+
+@app.command()
+def summarize(
+    path: Annotated[Path, typer.Argument(help="A git repository; its HEAD commit is read.")],
+    model: Annotated[
+        str | None,
+        typer.Option(help="A directory of train.run, smollm2, or any model; by default the newest under outputs/."),
+    ] = None,
+    form: Annotated[SummaryFormat, typer.Option("--format", help="How to print the summary.")] = SummaryFormat.md,
+    style: Annotated[Style, typer.Option(help="One sentence or a paragraph.")] = Style.line,
+    length: Annotated[str | None, typer.Option(help="Tokens of prompt and answer; by default the model's.")] = None,
+) -> None:
+    """Summarize a repository with a tuned model."""
+    from dataclasses import asdict
+
+    from repo2ctx.config import parse_length
+    from repo2ctx.summarize import as_markdown, default_model
+    from repo2ctx.summarize import summarize as run_summarize
+
+    chosen = model or default_model(Path("outputs"))
+    found = run_summarize(path, chosen, style.value, parse_length(length) if length else None)
+    print(json.dumps(asdict(found), ensure_ascii=False, indent=1) if form is SummaryFormat.json else as_markdown(found))
+
+
 def _field(text: str) -> str:
     """A path as one field of a line: quoted as JSON if a character in it would break the line."""
     return text if text.isprintable() else json.dumps(text)

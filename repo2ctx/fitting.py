@@ -6,14 +6,15 @@ beyond its longest row is never tokenized, and memory holds only what some lengt
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from repo2ctx import prompt
 from repo2ctx.config import TokensConfig, length_name
@@ -57,7 +58,9 @@ def fit_repository(task: FitTask) -> FitSummary:
     """Make the documents and write them; the folder exists under its name only when it is whole."""
     tokenizer = _tokenizer(task.tokens.model_dump_json())
     dataset = Dataset(task.out, task.manifest)
-    documents, refused = fit_documents(dataset, task.repository, task.lengths, tokenizer)
+    target = [*tokenizer.encode(task.repository["target"]), tokenizer.eos]
+    files = partial(dataset.of_repository, "files", task.repository["id"])
+    documents, refused = fit_documents(task.repository, files, task.lengths, tokenizer, target)
     aside = partial_folder(task.folder)
     for name, document in documents.items():
         with ShardWriter(aside, name, PACKED, max_bytes=1 << 62, batch_bytes=1 << 62, compression="zstd") as writer:
@@ -80,18 +83,24 @@ def read_document(folder: Path, length: str) -> Document:
     return Document(segment["repository"], tokens(batch, 0), segment["target_start"], spans)
 
 
+Batches = Callable[[Sequence[str]], Iterable[pa.RecordBatch]]
+"""Gives the named columns of a repository's rows of `files`, from the first row, at each call."""
+
+
 def fit_documents(
-    dataset: Dataset, repository: dict[str, Any], lengths: Sequence[int], tokenizer: Tokenizer
+    repository: dict[str, Any], batches: Batches, lengths: Sequence[int], tokenizer: Tokenizer, target: Sequence[int]
 ) -> tuple[dict[str, Document], dict[str, str]]:
-    """The document for each length (by its short name), and why a length has none."""
+    """The document for each length (by its short name), and why a length has none.
+
+    repository: its row of `repositories`. target: the ids that end the document.
+    """
     boundary, style = repository["boundary"], repository["target_style"]
     opening = [*tokenizer.bos, *tokenizer.encode(prompt.opening(repository["name"], style, boundary))]
     closing = tokenizer.encode(prompt.closing(style, boundary))
-    target = [*tokenizer.encode(repository["target"]), tokenizer.eos]
     fits = {n: Fit(n, len(opening) + len(closing) + len(target)) for n in lengths}
     taken: dict[int, _Encoded] = {}
-    files = _files_by_rank(dataset, repository["id"])
-    for index, encoded in _encode_by_rank(dataset, repository["id"], files, tokenizer, boundary):
+    files = _files_by_rank(batches)
+    for index, encoded in _encode_by_rank(batches, files, tokenizer, boundary):
         takers = [fit for fit in fits.values() if fit.possible and fit.offer(index, encoded.cost)]
         if takers:
             taken[index] = encoded
@@ -135,12 +144,12 @@ class _Encoded:
         return len(self.before) + len(self.body) + len(self.after)
 
 
-def _files_by_rank(dataset: Dataset, repository: str) -> list[_File]:
+def _files_by_rank(batches: Batches) -> list[_File]:
     """The kept files, highest rank first; equal ranks in order."""
     columns = ("path", "fate", "position", "rank", "text_sha256", "size")
     found = []
     row = 0
-    for batch in dataset.of_repository("files", repository, columns):
+    for batch in batches(columns):
         for f in batch.to_pylist():
             if f["fate"] == KEPT:
                 found.append(_File(row, f["path"], f["position"], f["rank"], f["text_sha256"], f["size"]))
@@ -149,7 +158,7 @@ def _files_by_rank(dataset: Dataset, repository: str) -> list[_File]:
 
 
 def _encode_by_rank(
-    dataset: Dataset, repository: str, files: Sequence[_File], tokenizer: Tokenizer, boundary: str
+    batches: Batches, files: Sequence[_File], tokenizer: Tokenizer, boundary: str
 ) -> Iterator[tuple[int, _Encoded]]:
     """(index in `files`, tokens) by rank. Texts are read in groups, one pass over the table for each."""
     after = np.asarray(tokenizer.encode(prompt.file_closing()), np.int32)
@@ -159,7 +168,7 @@ def _encode_by_rank(
         while end < len(files) and (end == start or size + files[end].size <= _GROUP_BYTES):
             size += files[end].size
             end += 1
-        texts = _texts(dataset, repository, {f.row for f in files[start:end]})
+        texts = _texts(batches, {f.row for f in files[start:end]})
         for index in range(start, end):
             before = tokenizer.encode(prompt.file_opening(files[index].path, boundary))
             body = tokenizer.encode(texts.pop(files[index].row))
@@ -167,10 +176,10 @@ def _encode_by_rank(
         start = end
 
 
-def _texts(dataset: Dataset, repository: str, rows: set[int]) -> dict[int, str]:
+def _texts(batches: Batches, rows: set[int]) -> dict[int, str]:
     found: dict[int, str] = {}
     first = 0
-    for batch in dataset.of_repository("files", repository, ("text",)):
+    for batch in batches(("text",)):
         column = batch.column(0)
         found.update({row: column[row - first].as_py() for row in range(first, first + len(column)) if row in rows})
         first += len(column)

@@ -15,10 +15,9 @@ from repo2ctx.errors import OutputError, UsageError
 from repo2ctx.graph import Graph
 from repo2ctx.progress import printable
 from repo2ctx.records import KEPT, Edge, RepoSpec
-from repo2ctx.repolist import SPLITS
 from repo2ctx.safegit import isolate_environment
 from repo2ctx.sandbox import Sandbox
-from repo2ctx.schema import MANIFEST, Dataset
+from repo2ctx.schema import MANIFEST, SPLITS, Dataset
 from repo2ctx.tokens import load_tokenizer
 
 _SHOWN_FILES = 12  # at the head and the tail of a list

@@ -10,6 +10,7 @@ import importlib.util
 import json
 import os
 import shutil
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,7 @@ def _convert(gguf: Path, folder: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
+    _quiet()
     place, name = str(gguf.parent), gguf.name
     loaded = AutoModelForCausalLM.from_pretrained(place, gguf_file=name, dtype=torch.float32)
     settings = loaded.config.to_dict()
@@ -84,6 +86,7 @@ def load_base(
     from transformers import AutoConfig, AutoModelForCausalLM
 
     source = model_source(name)
+    _quiet()
     try:
         config = AutoConfig.from_pretrained(source)
         if rope is not None:
@@ -95,6 +98,14 @@ def load_base(
         raise ModelError(
             f"model {name!r}: cannot be loaded ({said}); give {SMOLLM2}, a directory, or a Hub name"
         ) from error
+
+
+def _quiet() -> None:
+    """Keep the libraries' progress bars and notes on their own future off the user's terminal."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"transformers\.")
 
 
 def write_settings(directory: Path, settings: Mapping[str, Any]) -> None:

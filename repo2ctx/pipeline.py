@@ -29,7 +29,6 @@ from repo2ctx.fitting import FitTask, fit_repository, read_document
 from repo2ctx.packing import pack
 from repo2ctx.progress import Reporter
 from repo2ctx.records import KEPT, Failure, RepoSpec
-from repo2ctx.repolist import SPLITS
 from repo2ctx.safegit import isolate_environment
 from repo2ctx.schema import (
     EDGES,
@@ -37,6 +36,7 @@ from repo2ctx.schema import (
     MANIFEST,
     PACKED,
     REPOSITORIES,
+    SPLITS,
     packed_batch,
     read_manifest,
 )

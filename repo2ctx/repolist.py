@@ -22,8 +22,8 @@ from urllib.parse import unquote, urlsplit
 from repo2ctx.errors import ListError
 from repo2ctx.records import RepoSpec
 from repo2ctx.safegit import PROTOCOLS
+from repo2ctx.schema import SPLITS
 
-SPLITS = ("train", "validation", "test")
 _MAX_SAID = 500
 _KEYS = ("repo", "ref", "summary", "split", "name")
 _EXPECTED = (

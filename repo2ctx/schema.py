@@ -22,6 +22,7 @@ from repo2ctx.records import Document, Edge, Repository, SourceFile
 
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
+SPLITS = ("train", "validation", "test")
 
 _ORDER = pa.struct(
     [

@@ -16,6 +16,8 @@ from repo2ctx.graph import Graph, build_graph
 from repo2ctx.languages import RepoTree, is_config_file
 from repo2ctx.parsing import scan
 
+pytest_plugins = ["tiny"]
+
 LANGUAGE_OF = {
     ".py": "Python", ".pyi": "Python", ".js": "JavaScript", ".jsx": "JavaScript", ".mjs": "JavaScript",
     ".cjs": "JavaScript", ".ts": "TypeScript", ".mts": "TypeScript", ".cts": "TypeScript", ".tsx": "TSX",

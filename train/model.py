@@ -26,7 +26,9 @@ def make_model(config: TrainConfig) -> tuple[Any, dict[str, Any]]:
     longest = max(native, config.rope.target)
     base = load_base(config.model.base, rope, longest, config.model.dtype)
     if config.model.checkpointing:
-        base.gradient_checkpointing_enable({"use_reentrant": False})
+        # transformers has renamed it, and will drop the old name
+        enable = getattr(base, "activation_checkpointing_enable", None) or base.gradient_checkpointing_enable
+        enable({"use_reentrant": False})
     lora = LoraConfig(
         r=config.lora.r,
         lora_alpha=config.lora.alpha,

@@ -1,0 +1,119 @@
+"""Compare a tuned model with its base: `python -m eval.run --base smollm2 --tuned DIR --data OUT --lengths 2k,8k`.
+
+For each length: likelihood of the test split's targets under the base and under the tuned model, after their own
+repository's context and after another's (the grounding control). Writes results.json, in the manner of lm-eval, and
+results.md; prints the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from eval.likelihood import examples, likelihood, summarise
+from repo2ctx import __version__
+from repo2ctx.config import length_name, parse_length
+from repo2ctx.errors import ModelError, OutputError, Repo2CtxError
+from repo2ctx.models import load_base, load_tuned, read_settings
+from repo2ctx.prompt import PROMPT_VERSION
+from repo2ctx.schema import SPLITS, Dataset
+
+
+def evaluate(base: str, tuned: Path, data: Path, lengths: list[int], split: str, dtype: str) -> dict[str, Any]:
+    """All scores, by length, model and context. Raises Repo2CtxError."""
+    settings = read_settings(tuned)
+    if settings["base"] != base:
+        raise ModelError(f"{tuned}: was trained on {settings['base']!r}; compare it with --base {settings['base']}")
+    dataset = Dataset(data)
+    if settings["prompt_version"] != PROMPT_VERSION:
+        raise ModelError(f"{tuned}: was trained with prompt version {settings['prompt_version']}, not {PROMPT_VERSION}")
+    if settings["tokenizer_fingerprint"] != dataset.manifest["tokenizer_fingerprint"]:
+        raise ModelError(f"{tuned}: was trained with another tokenizer than {data} was packed with; pack it anew")
+    sets, spare = {}, {}
+    for length in lengths:
+        table = f"packed/{length_name(length)}/{split}"
+        sets[length] = examples(dataset, table)
+        others = (f"packed/{length_name(length)}/{s}" for s in SPLITS if s != split)
+        spare[length] = [e for other in others for e in examples(dataset, other)]
+        if not sets[length]:
+            have = ", ".join(t for t in dataset.tables() if t.startswith("packed/"))
+            raise OutputError(f"{data}: has no rows in {table}; it has {have}")
+    results: dict[str, Any] = {length_name(n): {} for n in lengths}
+    for name in ("base", "tuned"):
+        model = (load_base(base, dtype=dtype) if name == "base" else load_tuned(tuned, dtype)).eval()
+        for length in lengths:
+            print(f"{name}, {length_name(length)}: {len(sets[length])} targets", file=sys.stderr, flush=True)
+            scores = likelihood(model, sets[length], spare[length])
+            results[length_name(length)][name] = {
+                context: summarise(found) | {"examples": [asdict(s) for s in found]}
+                for context, found in scores.items()
+            }
+    return {
+        "results": results,
+        "config": {"base": base, "tuned": str(tuned), "data": str(data), "split": split, "dtype": dtype},
+        "versions": {"repo2ctx": __version__, "prompt": PROMPT_VERSION},
+        "model": settings,
+    }
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """The table: a row per length and model. Grounding is what another repository's context costs, in nats per token."""
+    lines = [
+        "| length | model | n | NLL per token | bits per byte | NLL, other context | grounding |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for length, models in results["results"].items():
+        for name, contexts in models.items():
+            own, other = contexts["own"], contexts["other"]
+            gap = None if other["n"] == 0 else other["nll_per_token"] - own["nll_per_token"]
+            cells = [
+                length,
+                name,
+                str(own["n"]),
+                _figure(own["nll_per_token"], own["nll_per_token_stderr"]),
+                _figure(own["bits_per_byte"], own["bits_per_byte_stderr"]),
+                _figure(other["nll_per_token"]),
+                _figure(gap),
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _figure(value: float | None, error: float | None = None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4f}" + (f" ± {error:.4f}" if error is not None else "")
+
+
+def main() -> int:
+    """The command line; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m eval.run", description=__doc__.partition("\n")[0])
+    parser.add_argument("--base", default="smollm2", help="smollm2, a directory, or a Hub name")
+    parser.add_argument("--tuned", type=Path, required=True, help="a directory that train.run wrote")
+    parser.add_argument("--data", type=Path, required=True, help="the OUT of a build")
+    parser.add_argument("--lengths", default="2k", help="such as 2k,8k")
+    parser.add_argument("--split", default="test", choices=SPLITS)
+    parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
+    parser.add_argument("--out", type=Path, help="a directory for results.json and results.md")
+    options = parser.parse_args()
+    try:
+        lengths = sorted({parse_length(n) for n in options.lengths.split(",")})
+        results = evaluate(options.base, options.tuned, options.data, lengths, options.split, options.dtype)
+    except Repo2CtxError as error:
+        print(*(f"eval: {line}" for line in str(error).splitlines()), sep="\n", file=sys.stderr)
+        return error.exit_code
+    table = markdown(results)
+    if options.out is not None:
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "results.json").write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+        (options.out / "results.md").write_text(table, "utf-8")
+    print(table, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

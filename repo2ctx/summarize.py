@@ -1,0 +1,129 @@
+"""A repository -> a summary, by a model that was tuned for it or any causal language model.
+
+The repository goes the very way of training: the same crawl, selection, order, leak guard, fit and prompt, with room for
+the answer where the target would be. torch and transformers load inside.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from repo2ctx.config import BuildConfig, TokensConfig
+from repo2ctx.crawl import CrawlOptions, find_repository
+from repo2ctx.errors import ModelError, Repo2CtxError
+from repo2ctx.fitting import fit_documents
+from repo2ctx.models import SETTINGS, SMOLLM2, load_base, load_tuned, model_source, read_settings
+from repo2ctx.prompt import PROMPT_VERSION
+from repo2ctx.repolist import parse_plain
+from repo2ctx.safegit import isolate_environment
+from repo2ctx.tokens import load_tokenizer
+from repo2ctx.unit import UnitTask, build_unit, read_unit
+
+_LONGEST_ANSWER = {"line": 64, "paragraph": 256}  # tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A summary, and what it was made from."""
+
+    summary: str
+    model: str
+    commit: str
+    files_used: list[str]
+    files_left_out: list[str]
+    tokens: int
+
+
+def summarize(path: Path, model: str, style: str, length: int | None) -> Summary:
+    """Summarize the HEAD commit of the repository at `path`.
+
+    model: a directory of `train.run`, or what `load_base` takes. style: line or paragraph. length: tokens of the prompt
+    and the answer; by default what the model was tuned on, or its own context up to 8k. Raises Repo2CtxError.
+    """
+    tuned = Path(model) if (Path(model) / SETTINGS).is_file() else None
+    settings = read_settings(tuned) if tuned else {}
+    if settings and settings["prompt_version"] != PROMPT_VERSION:
+        raise ModelError(f"{model}: was trained with prompt version {settings['prompt_version']}, not {PROMPT_VERSION}")
+    tokenizer = load_tokenizer(TokensConfig(tokenizer=model_source(settings.get("base", model))))
+    loaded = (load_tuned(tuned) if tuned else load_base(model)).eval()
+    room = length or settings.get("length") or min(8192, loaded.config.max_position_embeddings)
+    repository, files, context = _context(path, style, room, tokenizer)
+    answer = _generate(loaded, context["input_ids"], _LONGEST_ANSWER[style], tokenizer.eos)
+    used = [span.path for span in context["spans"]]
+    return Summary(
+        summary=tokenizer.decode([t for t in answer if t != tokenizer.eos]).strip(),
+        model=str(model),
+        commit=repository["commit"],
+        files_used=used,
+        files_left_out=[f for f in files if f not in set(used)],
+        tokens=len(context["input_ids"]),
+    )
+
+
+def default_model(outputs: Path) -> str:
+    """The newest tuned model under `outputs`, else smollm2."""
+    found = sorted(outputs.glob(f"**/model/{SETTINGS}"), key=lambda p: (p.stat().st_mtime_ns, p))
+    return str(found[-1].parent) if found else SMOLLM2
+
+
+def _context(path: Path, style: str, length: int, tokenizer: Any) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
+    """(the repository's row, its kept files in order, the prompt's ids and spans)."""
+    isolate_environment()
+    root, folder = find_repository(path)
+    if folder:
+        raise Repo2CtxError(f"{path}: is a folder inside the repository {root}; give the repository")
+    with tempfile.TemporaryDirectory() as scratch:
+        spec = parse_plain(str(root), root)
+        build_unit(UnitTask(spec, Path(scratch) / "unit", BuildConfig(), CrawlOptions(None)))
+        unit = read_unit(Path(scratch) / "unit")
+        row = {**unit.repository, "target": "", "target_style": style}
+        answer = [tokenizer.eos] * _LONGEST_ANSWER[style]
+        documents, refused = fit_documents(
+            row, lambda columns: (b.select(columns) for b in unit.batches("files")), (length,), tokenizer, answer
+        )
+        files = [
+            (f["position"], f["path"])
+            for batch in unit.batches("files")
+            for f in batch.select(("path", "position")).to_pylist()
+            if f["position"] is not None
+        ]
+    if not documents:
+        raise Repo2CtxError(
+            f"{path}: nothing to summarize in {length:,} tokens: {', '.join(refused.values())}; raise --length"
+        )
+    (document,) = documents.values()
+    context = {"input_ids": document.input_ids[: document.target_start], "spans": document.spans}
+    return unit.repository, [p for _, p in sorted(files)], context
+
+
+def _generate(model: Any, context_C: Any, longest: int, eos: int) -> list[int]:
+    """The greedy continuation, up to the end token."""
+    import torch
+
+    ids = torch.from_numpy(context_C.astype("int64"))[None]
+    with torch.inference_mode():
+        made = model.generate(
+            input_ids=ids,
+            attention_mask=torch.ones_like(ids),
+            max_new_tokens=longest,
+            do_sample=False,
+            eos_token_id=eos,
+            pad_token_id=eos,
+        )
+    answer: list[int] = made[0, ids.shape[1] :].tolist()
+    return answer
+
+
+def as_markdown(found: Summary) -> str:
+    """The summary, then what it rests on."""
+    left = len(found.files_left_out)
+    lines = [
+        found.summary,
+        "",
+        f"*{found.model} on commit {found.commit[:12]}: {found.tokens:,} tokens from {len(found.files_used):,} files; "
+        f"{left:,} files were left out" + (f", the first of them {found.files_left_out[0]}" if left else "") + ".*",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,180 @@
+"""Evaluation and summaries: the right likelihood under the right context, and the prompt of training."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import git
+
+from eval.likelihood import Example, examples, likelihood, score, summarise
+from eval.run import evaluate, markdown
+from repo2ctx.config import TokensConfig
+from repo2ctx.errors import ModelError, OutputError, Repo2CtxError
+from repo2ctx.models import load_base, load_tuned, read_settings
+from repo2ctx.schema import Dataset
+from repo2ctx.summarize import as_markdown, default_model, summarize
+from repo2ctx.tokens import load_tokenizer
+from train import run as train_run
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def tuned(config) -> Path:
+    return train_run.train(config)
+
+
+def test_a_score_is_the_sum_over_the_target_after_its_context(config, data):
+    model = load_base(config.model.base).eval()
+    found = examples(Dataset(data), "packed/1k/train")
+    assert len(found) == 6
+    for example in found[:3]:
+        ids = torch.tensor([*example.context_C.tolist(), *example.target_T.tolist()])
+        with torch.no_grad():
+            logp = torch.log_softmax(model(input_ids=ids[None]).logits[0].float(), -1)
+        start = len(example.context_C)
+        expected = -sum(logp[t - 1, ids[t]].item() for t in range(start, len(ids)))
+        ours = score(model, example, example.context_C)
+        assert ours.nll == pytest.approx(expected, rel=1e-5)
+        assert ours.tokens == len(ids) - start
+        assert ours.bytes == len("Keeps note number 0 and finds it by its words again.")
+
+
+def test_the_other_context_is_another_repositorys(config, data, monkeypatch):
+    found = examples(Dataset(data), "packed/1k/train")
+    seen = []
+    monkeypatch.setattr(
+        "eval.likelihood.score", lambda model, e, context: seen.append((e.repository, context.tobytes()))
+    )
+    likelihood(None, found, [])
+    own = {e.repository: e.context_C.tobytes() for e in found}
+    assert [own[r] == c for r, c in seen] == [True] * 6 + [False] * 6
+    seen.clear()
+    likelihood(None, found[:1], found[1:])
+    assert [own[r] == c for r, c in seen] == [True, False]
+    seen.clear()
+    assert likelihood(None, found[:1], [])["other"] == []
+
+
+def test_means_and_errors():
+    from eval.likelihood import Score
+
+    got = summarise([Score("a", 4.0, 2, 8), Score("b", 12.0, 3, 6)])
+    assert got["n"] == 2
+    assert got["nll_per_token"] == 3.0
+    assert got["nll_per_token_stderr"] == pytest.approx(1.0)
+    assert got["bits_per_byte"] == pytest.approx((0.5 + 2.0) / 2 / math.log(2))
+    assert summarise([])["nll_per_token"] is None
+
+
+def test_a_whole_evaluation(config, data, tuned, tmp_path):
+    results = evaluate(str(config.model.base), tuned, data, [1024], "train", "float32")
+    models = results["results"]["1k"]
+    assert set(models) == {"base", "tuned"}
+    for contexts in models.values():
+        assert contexts["own"]["n"] == contexts["other"]["n"] == 6
+        assert len(contexts["own"]["examples"]) == 6
+    # it was trained on these very targets
+    assert models["tuned"]["own"]["nll_per_token"] < models["base"]["own"]["nll_per_token"]
+    table = markdown(results).splitlines()
+    assert len(table) == 4
+    assert all(line.count("|") == 8 for line in table)
+    done = subprocess.run(
+        [sys.executable, "-m", "eval.run", "--base", str(config.model.base), "--tuned", str(tuned), "--data", str(data),
+         "--lengths", "1k", "--split", "train", "--out", str(tmp_path / "results")],
+        capture_output=True, text=True, cwd=ROOT, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == markdown(results)
+    assert json.loads((tmp_path / "results" / "results.json").read_text())["results"] == results["results"]
+
+
+def test_what_cannot_be_compared_is_told(config, data, tuned, tmp_path):
+    base = str(config.model.base)
+    with pytest.raises(OutputError, match="no rows in packed/1k/test"):
+        evaluate(base, tuned, data, [1024], "test", "float32")
+    with pytest.raises(ModelError, match="was trained on"):
+        evaluate("smollm2", tuned, data, [1024], "train", "float32")
+    with pytest.raises(ModelError, match="holds no readable"):
+        evaluate(base, tmp_path, data, [1024], "train", "float32")
+    settings = read_settings(tuned)
+    for change, says in [
+        ({"prompt_version": 0}, "prompt version 0"),
+        ({"tokenizer_fingerprint": "x"}, "another tokenizer"),
+    ]:
+        (tuned / "repo2ctx.json").write_text(json.dumps({**settings, **change}))
+        with pytest.raises(ModelError, match=says):
+            evaluate(base, tuned, data, [1024], "train", "float32")
+
+
+def test_a_summary_is_made_from_the_prompt_of_training(config, data, tuned, tmp_path, monkeypatch):
+    repo = tmp_path / "repo1"
+    dataset = Dataset(data)
+    row = next(
+        e for e in examples(dataset, "packed/1k/train") if e.repository.startswith(f"local/{tmp_path.name}/repo1@")
+    )
+    seen = {}
+
+    def generate(model, context_C, longest, eos):
+        seen["context"], seen["longest"] = context_C, longest
+        return [70, 71, eos]
+
+    monkeypatch.setattr("repo2ctx.summarize._generate", generate)
+    found = summarize(repo, str(tuned), "line", None)
+    assert seen["context"].tolist() == row.context_C.tolist()
+    assert found.commit == git(repo, "rev-parse", "HEAD").strip()
+    assert found.files_used == ["a.py"]
+    assert found.files_left_out == []
+    assert found.tokens == len(row.context_C)
+    assert found.summary == load_tokenizer(TokensConfig(tokenizer=str(config.model.base))).decode([70, 71]).strip()
+    assert f"{len(row.context_C):,} tokens from 1 files; 0 files were left out" in as_markdown(found)
+
+
+def test_a_summary_really_comes_out_of_the_model(config, data, tuned, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "repo2ctx.cli", "summarize", str(tmp_path / "repo1"), "--model", str(tuned), "--format", "json"],
+        capture_output=True, text=True, cwd=ROOT, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert set(found) == {"summary", "model", "commit", "files_used", "files_left_out", "tokens"}
+    example = next(
+        e
+        for e in examples(Dataset(data), "packed/1k/train")
+        if e.repository.startswith(f"local/{tmp_path.name}/repo1@")
+    )
+    ids = torch.from_numpy(example.context_C.astype("int64"))[None]
+    model, made = load_tuned(tuned).eval(), []
+    with torch.no_grad():
+        for _ in range(64):
+            made.append(model(input_ids=ids).logits[0, -1].argmax().item())
+            if made[-1] == 2:
+                break
+            ids = torch.cat([ids, torch.tensor([[made[-1]]])], 1)
+    tokenizer = load_tokenizer(TokensConfig(tokenizer=str(config.model.base)))
+    assert found["summary"] == tokenizer.decode([t for t in made if t != 2]).strip()
+
+
+def test_the_newest_model_is_taken(tmp_path):
+    import os
+
+    assert default_model(tmp_path) == "smollm2"
+    for i, name in enumerate(("b", "a")):
+        folder = tmp_path / name / "model"
+        folder.mkdir(parents=True)
+        (folder / "repo2ctx.json").write_text("{}")
+        os.utime(folder / "repo2ctx.json", (i, i))
+    assert default_model(tmp_path) == str(tmp_path / "a" / "model")
+
+
+def test_places_that_cannot_be_summarized(config, tmp_path, make_repo):
+    repo = make_repo({"sub/a.py": "x = 1\n"}, "other")
+    with pytest.raises(Repo2CtxError, match="inside the repository"):
+        summarize(repo / "sub", str(config.model.base), "line", 512)
+    with pytest.raises(Repo2CtxError, match="raise --length"):
+        summarize(make_repo({"README.md": "x"}, "empty"), str(config.model.base), "line", 512)
+    assert isinstance(Example("r", None, None, 0), Example)

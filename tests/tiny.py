@@ -1,0 +1,73 @@
+"""A tiny Llama with random weights, rows made for it, and a training configuration: fixtures of the train and eval tests."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import small_tokenizer
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from repo2ctx.config import BuildConfig
+from repo2ctx.crawl import CrawlOptions
+from repo2ctx.pipeline import build
+from repo2ctx.repolist import parse_plain
+from train.config import TrainConfig
+
+NATIVE = 512
+
+
+class Silent:
+    def stage(self, name: str, total: int) -> None: ...
+    def advance(self, what: str) -> None: ...
+    def notice(self, text: str) -> None: ...
+
+
+def tiny_shape(**changes) -> LlamaConfig:
+    shape = {
+        "vocab_size": 512, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "max_position_embeddings": NATIVE, "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
+        "bos_token_id": 0, "eos_token_id": 2, "initializer_range": 0.2,
+    }  # fmt: skip
+    return LlamaConfig(**(shape | changes))
+
+
+@pytest.fixture
+def base(tmp_path) -> Path:
+    """The directory of a tiny Llama with random weights and a tokenizer."""
+    torch.manual_seed(0)
+    folder = tmp_path / "base"
+    LlamaForCausalLM(tiny_shape()).save_pretrained(folder)
+    small_tokenizer(folder)
+    return folder
+
+
+@pytest.fixture
+def data(tmp_path, make_repo, base) -> Path:
+    """Rows of 1k made from small repositories; the short ones share a row."""
+    specs = []
+    for i in range(6):
+        files = {
+            "README.md": f"# T\n\nKeeps note number {i} and finds it by its words again.\n",
+            "a.py": f"x = {i}\n" * (2 + 30 * (i % 3)),
+        }
+        specs.append(parse_plain(str(make_repo(files, f"repo{i}")), tmp_path))
+    config = BuildConfig.model_validate(
+        {"tokens": {"tokenizer": str(base)}, "pack": {"lengths": "1k"}, "split": {"validation": 0, "test": 0}}
+    )
+    build(specs, config, tmp_path / "data", CrawlOptions(None), 1, Silent())
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def config(tmp_path, base, data) -> TrainConfig:
+    return TrainConfig.model_validate(
+        {
+            "model": {"base": str(base)},
+            "data": {"path": data, "length": "1k"},
+            "rope": {"target": 4 * NATIVE},
+            "lora": {"r": 4, "alpha": 8},
+            "optim": {"lr": 1e-2, "steps": 6, "rows_per_step": 2},
+            "checkpoint": {"every": 2, "keep": 2},
+            "out": tmp_path / "out",
+        }
+    )
