@@ -31,20 +31,18 @@ $(STAMP): requirements.lock pyproject.toml
 
 demo: env samples
 	@if [ "$(REPOS)" = "$(DEMO_LIST)" ]; then rm -rf "$(OUT)"; fi
-	$(BIN)/repo2ctx build --repos "$(REPOS)" --out "$(OUT)/data" --lengths $(LENGTHS) --tokenizer smollm2
+	$(BIN)/repo2ctx build --repos "$(REPOS)" --out "$(OUT)/data" --lengths $(LENGTHS)
 	@echo; echo "One example (repo2ctx inspect $(OUT)/data):"; echo
 	@$(BIN)/repo2ctx inspect "$(OUT)/data"
-	@if [ "$(REPOS)" = "$(DEMO_LIST)" ]; then $(MAKE) --no-print-directory demo-model; fi
 	@echo; echo "The dataset is in $(OUT)/data: read its README.md, or load it with"
 	@echo "  datasets.load_dataset(\"$(OUT)/data\", \"packed-$(lastword $(subst $(comma), ,$(LENGTHS)))\")"
 
-# The rest of the way, on the demo's own data: 15 steps show that it works, and prove nothing about quality.
-demo-model:
-	@echo; echo "15 training steps on a CPU, to show that the way works; they prove nothing about quality:"; echo
+# The rest of the way on the same list: 15 training steps on a CPU show that it works, and prove nothing about quality.
+demo-model: env samples
+	$(BIN)/repo2ctx build --repos "$(DEMO_LIST)" --out outputs/demo-model/data --lengths 2k --tokenizer smollm2
 	$(BIN)/python -m train.run --config data/recipes/demo.yaml
-	@echo; $(BIN)/python -m eval.run --base smollm2 --tuned outputs/demo/model --data outputs/demo/data --lengths 2k --out outputs/demo/results
-	@echo; echo "A summary of this repository by that model (repo2ctx summarize .):"; echo
-	@$(BIN)/repo2ctx summarize .
+	$(BIN)/python -m eval.run --tuned outputs/demo-model/model --data outputs/demo-model/data --out outputs/demo-model/results
+	$(BIN)/repo2ctx summarize . --model outputs/demo-model/model
 
 comma := ,
 
