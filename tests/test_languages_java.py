@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import subprocess
-import sys
 
 import pytest
+from conftest import outputs_by_hash_seed
 
 from repo2ctx.languages import RepoTree, java
 from repo2ctx.parsing import scan
@@ -267,13 +265,4 @@ def test_the_order_of_sets_does_not_show():
         "s = scan('Java', 'A.java', b'package p; class A<T> extends B { C c = new D(e.F.g); }')\n"
         "print(s, list(java.resolve(RepoTree(['A.java']), {'A.java': s})))\n"
     )
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2", "3")
-    }
-    assert len(outputs) == 1
+    assert len(outputs_by_hash_seed(program)) == 1
