@@ -55,7 +55,7 @@ def examples(dataset: Dataset, table: str) -> list[Example]:
 
 def score(model: Any, example: Example, context_C: npt.NDArray[np.int32]) -> Score:
     """The target's likelihood after a context; only the target's positions are projected to the vocabulary."""
-    ids = torch.from_numpy(np.concatenate([context_C, example.target_T]).astype(np.int64))
+    ids = torch.from_numpy(np.concatenate([context_C, example.target_T]).astype(np.int64)).to(model.device)
     with torch.inference_mode():
         logits_TV = model(input_ids=ids[None], use_cache=False, logits_to_keep=len(example.target_T) + 1).logits[0]
         nll = F.cross_entropy(logits_TV[:-1].float(), ids[len(context_C) :], reduction="sum").item()

@@ -18,13 +18,16 @@ from eval.likelihood import examples, likelihood, summarise
 from repo2ctx import __version__
 from repo2ctx.config import length_name, parse_length
 from repo2ctx.errors import ModelError, OutputError, Repo2CtxError
-from repo2ctx.models import load_base, load_tuned, read_settings
+from repo2ctx.models import load_base, load_tuned, pick_device, read_settings
 from repo2ctx.prompt import PROMPT_VERSION
 from repo2ctx.schema import SPLITS, Dataset
 
 
-def evaluate(base: str, tuned: Path, data: Path, lengths: list[int], split: str, dtype: str) -> dict[str, Any]:
+def evaluate(
+    base: str, tuned: Path, data: Path, lengths: list[int], split: str, dtype: str, device: str
+) -> dict[str, Any]:
     """All scores, by length, model and context. Raises Repo2CtxError."""
+    device = pick_device(device)
     settings = read_settings(tuned)
     if settings["base"] != base:
         raise ModelError(f"{tuned}: was trained on {settings['base']!r}; compare it with --base {settings['base']}")
@@ -44,7 +47,8 @@ def evaluate(base: str, tuned: Path, data: Path, lengths: list[int], split: str,
             raise OutputError(f"{data}: has no rows in {table}; it has {have}")
     results: dict[str, Any] = {length_name(n): {} for n in lengths}
     for name in ("base", "tuned"):
-        model = (load_base(base, dtype=dtype) if name == "base" else load_tuned(tuned, dtype)).eval()
+        model = load_base(base, dtype=dtype, device=device) if name == "base" else load_tuned(tuned, dtype, device)
+        model.eval()
         for length in lengths:
             print(f"{name}, {length_name(length)}: {len(sets[length])} targets", file=sys.stderr, flush=True)
             scores = likelihood(model, sets[length], spare[length])
@@ -54,7 +58,14 @@ def evaluate(base: str, tuned: Path, data: Path, lengths: list[int], split: str,
             }
     return {
         "results": results,
-        "config": {"base": base, "tuned": str(tuned), "data": str(data), "split": split, "dtype": dtype},
+        "config": {
+            "base": base,
+            "tuned": str(tuned),
+            "data": str(data),
+            "split": split,
+            "dtype": dtype,
+            "device": device,
+        },
         "versions": {"repo2ctx": __version__, "prompt": PROMPT_VERSION},
         "model": settings,
     }
@@ -98,11 +109,13 @@ def main() -> int:
     parser.add_argument("--lengths", default="2k", help="such as 2k,8k")
     parser.add_argument("--split", default="test", choices=SPLITS)
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
+    parser.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
     parser.add_argument("--out", type=Path, help="a directory for results.json and results.md")
     options = parser.parse_args()
     try:
         lengths = sorted({parse_length(n) for n in options.lengths.split(",")})
-        results = evaluate(options.base, options.tuned, options.data, lengths, options.split, options.dtype)
+        how = (options.split, options.dtype, options.device)
+        results = evaluate(options.base, options.tuned, options.data, lengths, *how)
     except Repo2CtxError as error:
         print(*(f"eval: {line}" for line in str(error).splitlines()), sep="\n", file=sys.stderr)
         return error.exit_code

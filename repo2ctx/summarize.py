@@ -15,7 +15,7 @@ from repo2ctx.config import BuildConfig, TokensConfig
 from repo2ctx.crawl import CrawlOptions, find_repository
 from repo2ctx.errors import ModelError, Repo2CtxError
 from repo2ctx.fitting import fit_documents
-from repo2ctx.models import SETTINGS, SMOLLM2, load_base, load_tuned, model_source, read_settings
+from repo2ctx.models import SETTINGS, SMOLLM2, load_base, load_tuned, model_source, pick_device, read_settings
 from repo2ctx.prompt import PROMPT_VERSION
 from repo2ctx.repolist import parse_plain
 from repo2ctx.safegit import isolate_environment
@@ -48,7 +48,9 @@ def summarize(path: Path, model: str, style: str, length: int | None) -> Summary
     if settings and settings["prompt_version"] != PROMPT_VERSION:
         raise ModelError(f"{model}: was trained with prompt version {settings['prompt_version']}, not {PROMPT_VERSION}")
     tokenizer = load_tokenizer(TokensConfig(tokenizer=model_source(settings.get("base", model))))
-    loaded = (load_tuned(tuned) if tuned else load_base(model)).eval()
+    device = pick_device()
+    dtype = "float32" if device == "cpu" else "bfloat16"
+    loaded = (load_tuned(tuned, dtype, device) if tuned else load_base(model, dtype=dtype, device=device)).eval()
     room = length or settings.get("length") or min(8192, loaded.config.max_position_embeddings)
     repository, files, context = _context(path, style, room, tokenizer)
     answer = _generate(loaded, context["input_ids"], _LONGEST_ANSWER[style], tokenizer.eos)
@@ -103,7 +105,7 @@ def _generate(model: Any, context_C: Any, longest: int, eos: int) -> list[int]:
     """The greedy continuation, up to the end token."""
     import torch
 
-    ids = torch.from_numpy(context_C.astype("int64"))[None]
+    ids = torch.from_numpy(context_C.astype("int64"))[None].to(model.device)
     with torch.inference_mode():
         made = model.generate(
             input_ids=ids,

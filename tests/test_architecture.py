@@ -50,6 +50,7 @@ def test_packages_meet_only_at_files_and_the_shared_modules():
                     "records",
                     "errors",
                     "shards",
+                    "tokens",
                 ), f"{path} imports {name}"
     for name, found in GRAPH.items():
         assert not {i for i in found if i.split(".")[0] in ("train", "eval", "tests", "benchmarks")}, name

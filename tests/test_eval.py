@@ -72,7 +72,7 @@ def test_means_and_errors():
 
 
 def test_a_whole_evaluation(config, data, tuned, tmp_path):
-    results = evaluate(str(config.model.base), tuned, data, [1024], "train", "float32")
+    results = evaluate(str(config.model.base), tuned, data, [1024], "train", "float32", "cpu")
     models = results["results"]["1k"]
     assert set(models) == {"base", "tuned"}
     for contexts in models.values():
@@ -96,11 +96,11 @@ def test_a_whole_evaluation(config, data, tuned, tmp_path):
 def test_what_cannot_be_compared_is_told(config, data, tuned, tmp_path):
     base = str(config.model.base)
     with pytest.raises(OutputError, match="no rows in packed/1k/test"):
-        evaluate(base, tuned, data, [1024], "test", "float32")
+        evaluate(base, tuned, data, [1024], "test", "float32", "cpu")
     with pytest.raises(ModelError, match="was trained on"):
-        evaluate("smollm2", tuned, data, [1024], "train", "float32")
+        evaluate("smollm2", tuned, data, [1024], "train", "float32", "cpu")
     with pytest.raises(ModelError, match="holds no readable"):
-        evaluate(base, tmp_path, data, [1024], "train", "float32")
+        evaluate(base, tmp_path, data, [1024], "train", "float32", "cpu")
     settings = read_settings(tuned)
     for change, says in [
         ({"prompt_version": 0}, "prompt version 0"),
@@ -108,7 +108,7 @@ def test_what_cannot_be_compared_is_told(config, data, tuned, tmp_path):
     ]:
         (tuned / "repo2ctx.json").write_text(json.dumps({**settings, **change}))
         with pytest.raises(ModelError, match=says):
-            evaluate(base, tuned, data, [1024], "train", "float32")
+            evaluate(base, tuned, data, [1024], "train", "float32", "cpu")
 
 
 def test_a_summary_is_made_from_the_prompt_of_training(config, data, tuned, tmp_path, monkeypatch):

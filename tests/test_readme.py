@@ -1,10 +1,14 @@
 """The README is true: its tree, its commands, its examples."""
 
 import re
+import shlex
 from pathlib import Path
+
+import yaml
 
 from repo2ctx.config import load_config
 from repo2ctx.repolist import parse_plain, read_list
+from train import run as train_run
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -44,6 +48,16 @@ def test_the_configuration_of_the_readme_is_the_default(tmp_path):
     text = "\n".join(line.strip() for line in block.splitlines())
     (tmp_path / "c.yaml").write_text(text.replace("32k, 1m", "32k"))
     assert load_config(tmp_path / "c.yaml", {}) == load_config(None, {})
+
+
+def test_the_training_command_of_the_readme_is_understood(capsys, monkeypatch):
+    command = section("Training").split("-m train.run ")[1].split("\n\n")[0].replace("\\\n", " ")
+    monkeypatch.setattr("sys.argv", ["train.run", *shlex.split(command), "--dry-run"])
+    monkeypatch.chdir(ROOT)
+    assert train_run.main() == 0
+    config = yaml.safe_load(capsys.readouterr().out)
+    assert (config["data"]["length"], config["rope"]["target"], config["out"]) == (8 << 10, 32 << 10, "outputs/my")
+    assert config["optim"]["steps"] == 100
 
 
 def test_the_demo_list_can_be_read():

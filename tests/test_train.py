@@ -2,22 +2,25 @@
 
 import json
 import math
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
-from tiny import NATIVE, tiny_shape
+from tiny import NATIVE, rows_of, tiny_shape
 from transformers import AutoModelForCausalLM
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 from repo2ctx.config import read_config
 from repo2ctx.errors import ConfigError, ModelError
 from repo2ctx.models import attach_adapter, load_base, load_tuned
+from repo2ctx.repolist import parse_plain
 from train import run as train_run
 from train.batches import Rows
 from train.checkpoint import newest
 from train.config import TrainConfig
 from train.loss import target_loss_sum
+from train.metrics import Metrics
 from train.model import make_model
 from train.rope import yarn_parameters
 
@@ -172,16 +175,80 @@ def test_the_adapter_reloads_in_plain_transformers_and_peft(config):
 
 def test_what_does_not_fit_is_told(config, tmp_path):
     train_run.train(changed(config, optim={"steps": 1}))
-    with pytest.raises(ConfigError, match="another configuration"):
+    with pytest.raises(ConfigError, match=r"another configuration \(optim.steps 1 -> 2\)"):
         train_run.train(changed(config, optim={"steps": 2}))
+    with pytest.raises(ConfigError, match=r"lora.r 4 -> 8; lora.modules"):
+        train_run.train(changed(config, optim={"steps": 1}, lora={"r": 8, "modules": ("q_proj",)}))
     with pytest.raises(ConfigError, match="it has packed/1k/train"):
         train_run.train(changed(config, data={"length": "4k"}))
+    new = changed(config, out=tmp_path / "new")
+    with pytest.raises(ConfigError, match=r"data.length 1k is more than the context of 512; set rope.target=1k"):
+        train_run.train(changed(new, rope={"target": NATIVE}))
+    with pytest.raises(ConfigError, match=r"lora.modules no_such_proj: Target modules"):
+        train_run.train(changed(new, lora={"modules": ("no_such_proj",)}))
     with pytest.raises(ModelError, match="no such directory"):
-        train_run.train(changed(config, model={"base": "/nowhere/at/all"}, out=tmp_path / "x"))
-    (tmp_path / "scaled").mkdir()
-    tiny_shape(rope_parameters=yarn_parameters(256, 512, 1e4)).save_pretrained(tmp_path / "scaled")
+        train_run.train(changed(new, model={"base": "/nowhere/at/all"}))
+    if not torch.cuda.is_available():
+        with pytest.raises(ModelError, match="torch sees no GPU"):
+            train_run.train(changed(new, model={"device": "cuda"}))
+    assert not (tmp_path / "new").exists()
+
+
+def test_bases_that_cannot_be_extended_are_refused(config, base):
+    shape = json.loads((base / "config.json").read_text())
+    scaled = shape | {"rope_parameters": yarn_parameters(256, 512, 1e4)}
+    (base / "config.json").write_text(json.dumps(scaled))
     with pytest.raises(ModelError, match="RoPE scaling of its own"):
-        train_run.train(changed(config, model={"base": str(tmp_path / "scaled")}, out=tmp_path / "y"))
+        train_run.train(config)
+    (base / "config.json").write_text(json.dumps({"model_type": "gpt2", "vocab_size": 512}))
+    with pytest.raises(ModelError, match="no plain RoPE"):
+        train_run.train(config)
+    (base / "config.json").write_text(json.dumps({"model_type": "nothing that exists"}))
+    with pytest.raises(ModelError, match="cannot be loaded"):
+        train_run.train(config)
+    (base / "config.json").write_text(json.dumps(shape))
+    (base / "model.safetensors").write_bytes(b"\x08\0\0\0\0\0\0\0not json")
+    with pytest.raises(ModelError, match="cannot be loaded"):
+        train_run.train(config)
+    (base / "tokenizer.json").unlink()
+    with pytest.raises(ModelError, match=r"has no tokenizer.json"):
+        train_run.train(config)
+
+
+def test_rows_must_hold_the_ids_of_the_models_tokenizer(config, base):
+    """The very ids are compared, so that the same vocabulary in another file is taken."""
+    source = json.loads((base / "tokenizer.json").read_text())
+    (base / "tokenizer.json").write_text(json.dumps(source, indent=1))
+    train_run.train(changed(config, optim={"steps": 1}))
+    tokens = source["model"]["vocab"]
+    swapped = {"a": tokens["e"], "e": tokens["a"]}
+    source["model"]["vocab"] = tokens | swapped
+    (base / "tokenizer.json").write_text(json.dumps(source))
+    with pytest.raises(ConfigError, match=r"ids are not those of the model.*build with --tokenizer"):
+        train_run.train(changed(config, optim={"steps": 1}))
+
+
+def test_other_rows_are_not_gone_on_with(config, tmp_path, make_repo, base):
+    config = changed(config, optim={"steps": 1})
+    train_run.train(config)
+    shutil.rmtree(config.data.path)
+    repo = make_repo({"README.md": "# T\n\nKeeps other notes and finds them again.\n", "a.py": "x = 1\n"}, "other")
+    rows_of([parse_plain(str(repo), tmp_path)], base, config.data.path)
+    with pytest.raises(ConfigError, match="was made on other rows"):
+        train_run.train(config)
+
+
+def test_a_line_of_metrics_that_was_cut_off_is_dropped(tmp_path, capsys):
+    record = {"loss": 1.0, "grad_norm": 1.0, "lr": 1e-3, "tokens_per_s": 5.0}
+    path = tmp_path / "metrics.jsonl"
+    with Metrics(path, 3, 0) as metrics:
+        metrics.write({"step": 1} | record)
+        metrics.write({"step": 2} | record)
+    path.write_text(path.read_text() + '{"step": 3, "lo')
+    with Metrics(path, 3, 2) as metrics:
+        metrics.write({"step": 3} | record)
+    assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 2, 3]
+    assert "step     3/3  loss 1.0000  norm 1.000  lr 1.00e-03  5 tokens/s" in capsys.readouterr().err
 
 
 def test_recipes_can_be_read_without_data_or_model():

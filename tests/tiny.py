@@ -10,6 +10,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from repo2ctx.config import BuildConfig
 from repo2ctx.crawl import CrawlOptions
 from repo2ctx.pipeline import build
+from repo2ctx.records import RepoSpec
 from repo2ctx.repolist import parse_plain
 from train.config import TrainConfig
 
@@ -51,11 +52,16 @@ def data(tmp_path, make_repo, base) -> Path:
             "a.py": f"x = {i}\n" * (2 + 30 * (i % 3)),
         }
         specs.append(parse_plain(str(make_repo(files, f"repo{i}")), tmp_path))
+    return rows_of(specs, base, tmp_path / "data")
+
+
+def rows_of(specs: list[RepoSpec], base: Path, out: Path) -> Path:
+    """Rows of 1k, all for training."""
     config = BuildConfig.model_validate(
         {"tokens": {"tokenizer": str(base)}, "pack": {"lengths": "1k"}, "split": {"validation": 0, "test": 0}}
     )
-    build(specs, config, tmp_path / "data", CrawlOptions(None), 1, Silent())
-    return tmp_path / "data"
+    build(specs, config, out, CrawlOptions(None), 1, Silent())
+    return out
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ import torch
 
 from repo2ctx.errors import ConfigError
 from repo2ctx.schema import Dataset
+from repo2ctx.tokens import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,30 @@ class Rows:
         if not self.count:
             tables = [t for t in self.dataset.tables() if t.startswith("packed/")]
             raise ConfigError(f"{data} has no rows in {table}; it has {', '.join(tables) or 'no packed rows'}")
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what the rows are: a resumed run must find the same."""
+        return hashlib.sha256("".join(s.sha256 for s in self.dataset.shards(self.table)).encode()).hexdigest()
+
+    def check_tokenizer(self, tokenizer: Tokenizer) -> None:
+        """Raise ConfigError if the rows hold another tokenizer's ids than the model's.
+
+        Tokenizers of the same vocabulary can come as different files; so the ids themselves are compared, on a target.
+        """
+        if self.dataset.manifest["tokenizer_fingerprint"] == tokenizer.fingerprint:
+            return
+        segment = (row := self.dataset.packed_row(self.table, 0))["segments"][0]
+        have = row["input_ids"][segment["target_start"] : segment["target_end"]].tolist()
+        target = next(r["target"] for r in self.dataset.repositories() if r["id"] == segment["repository"])
+        want = [*tokenizer.encode(target), tokenizer.eos]
+        if have != want:
+            packed = self.dataset.manifest["config"]["tokens"]["tokenizer"]
+            raise ConfigError(
+                f"{self.dataset.out}: was packed with tokenizer {packed!r}, whose ids are not those of the model: the target "
+                f"of {segment['repository']} is {have[:4]}…, but the model reads {want[:4]}…; build with --tokenizer "
+                f"{tokenizer.name}"
+            )
 
     def index(self, k: int) -> int:
         epoch, place = divmod(k, self.count)

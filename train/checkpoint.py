@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,25 +22,24 @@ from repo2ctx.shards import finish_folder, partial_folder
 _STATE, _RUN = "state.pt", "run.json"
 
 
-def save_adapter(model: Any, tokenizer: Path, settings: Mapping[str, Any], folder: Path) -> None:
-    """Write a PEFT directory with the settings and tokenizer that it needs."""
+def save_adapter(model: Any, tokenizer: Sequence[Path], settings: Mapping[str, Any], folder: Path) -> None:
+    """Write a PEFT directory with the settings and the tokenizer's files that it needs."""
     aside = partial_folder(folder)
     _write_adapter(model, tokenizer, settings, aside)
     finish_folder(aside, folder)
 
 
-def _write_adapter(model: Any, tokenizer: Path, settings: Mapping[str, Any], folder: Path) -> None:
+def _write_adapter(model: Any, tokenizer: Sequence[Path], settings: Mapping[str, Any], folder: Path) -> None:
     model.save_pretrained(folder)
     write_settings(folder, settings)
-    for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json"):
-        if (tokenizer / name).is_file():
-            shutil.copyfile(tokenizer / name, folder / name)
+    for file in tokenizer:
+        shutil.copyfile(file, folder / file.name)
 
 
 def save_checkpoint(
     folder: Path,
     model: Any,
-    tokenizer: Path,
+    tokenizer: Sequence[Path],
     settings: Mapping[str, Any],
     optimizer: torch.optim.Optimizer,
     scheduler: torch.optim.lr_scheduler.LRScheduler,
@@ -51,7 +50,7 @@ def save_checkpoint(
     place = folder / f"step-{run['step']:06d}"
     aside = partial_folder(place)
     _write_adapter(model, tokenizer, settings, aside)
-    state = {"optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict(), "random": torch.get_rng_state()}
+    state = {"optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict(), "random": _random()}
     torch.save(state, aside / _STATE)
     with (aside / _RUN).open("w") as file:
         json.dump(dict(run), file, indent=1, sort_keys=True)
@@ -62,19 +61,30 @@ def save_checkpoint(
         shutil.rmtree(old)
 
 
+def _random() -> dict[str, Any]:
+    cuda = torch.cuda.is_available()
+    return {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all() if cuda else []}
+
+
 def newest(folder: Path) -> Path | None:
     """The newest whole checkpoint, or None."""
     return max(folder.glob("step-*"), default=None)
 
 
-def load_checkpoint(
-    place: Path, model: Any, optimizer: torch.optim.Optimizer, scheduler: torch.optim.lr_scheduler.LRScheduler
-) -> dict[str, Any]:
-    """Put everything back as it was; returns the run's position."""
-    set_peft_model_state_dict(model, load_file(place / "adapter_model.safetensors"))
-    state = torch.load(place / _STATE, weights_only=True)
-    optimizer.load_state_dict(state["optimizer"])
-    scheduler.load_state_dict(state["scheduler"])
-    torch.set_rng_state(state["random"])
+def read_run(place: Path) -> dict[str, Any]:
+    """The position and configuration of the run that made the checkpoint."""
     run: dict[str, Any] = json.loads((place / _RUN).read_text("utf-8"))
     return run
+
+
+def load_checkpoint(
+    place: Path, model: Any, optimizer: torch.optim.Optimizer, scheduler: torch.optim.lr_scheduler.LRScheduler
+) -> None:
+    """Put everything back as it was."""
+    set_peft_model_state_dict(model, load_file(place / "adapter_model.safetensors"))
+    state = torch.load(place / _STATE, weights_only=True, map_location="cpu")
+    optimizer.load_state_dict(state["optimizer"])
+    scheduler.load_state_dict(state["scheduler"])
+    torch.set_rng_state(state["random"]["cpu"])
+    if state["random"]["cuda"]:
+        torch.cuda.set_rng_state_all(state["random"]["cuda"])

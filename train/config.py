@@ -17,6 +17,7 @@ class ModelSection(Section):
 
     base: str = "smollm2"
     dtype: Literal["float32", "bfloat16"] = "float32"
+    device: Literal["auto", "cpu", "cuda"] = "auto"
     checkpointing: bool = Field(True, description="recompute each layer's activations in the backward pass")
 
 

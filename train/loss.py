@@ -16,9 +16,8 @@ def target_loss_sum(model: Any, ids_T: torch.Tensor, target_start: int) -> torch
     """Sum of -log p(token | before) over tokens target_start … T-1 of one document.
 
     model: a causal LM, or a PEFT model around one. ids_T: int64 token ids of one document alone, so that no other
-    document can be seen, positions from 0. target_start: at least 1. Returns a float32 scalar.
+    document can be seen, positions from 0, on the model's device. target_start: at least 1. Returns a float32 scalar.
     """
-    inner = model.get_base_model() if hasattr(model, "get_base_model") else model
-    hidden_TD = inner.model(input_ids=ids_T[None], use_cache=False).last_hidden_state[0]
-    logits_NV = inner.lm_head(hidden_TD[target_start - 1 : -1]).float()
+    counted = len(ids_T) - target_start
+    logits_NV = model(input_ids=ids_T[None], use_cache=False, logits_to_keep=counted + 1).logits[0, :-1].float()
     return F.cross_entropy(logits_NV, ids_T[target_start:], reduction="sum")

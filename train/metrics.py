@@ -1,34 +1,67 @@
-"""Metrics as JSON lines, and a progress display on stderr."""
+"""Metrics as JSON lines, and progress on stderr: a live bar on a terminal, a line per step elsewhere."""
 
 from __future__ import annotations
 
 import json
-import sys
-import time
 from pathlib import Path
+from types import TracebackType
 from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 
 class Metrics:
-    """Appends a line per step to `path`; on resume, lines after the checkpoint's step are dropped."""
+    """Appends a line per step to `path` and shows it; use as a context manager.
+
+    On resume, lines after the checkpoint's step are dropped: those steps are made again.
+    """
 
     def __init__(self, path: Path, steps: int, after: int):
         self.path, self.steps = path, steps
         path.parent.mkdir(parents=True, exist_ok=True)
         kept = []
         if path.exists():
-            kept = [line for line in path.read_text("utf-8").splitlines() if json.loads(line)["step"] <= after]
+            kept = [line for line in path.read_text("utf-8").splitlines() if _step(line) <= after]
         path.write_text("".join(line + "\n" for line in kept), "utf-8")
-        self.start, self.first = time.monotonic(), after
+        self.console = Console(stderr=True)
+        self.bar = Progress(
+            TextColumn("{task.description:>12}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            TextColumn("{task.fields[state]}"),
+            console=self.console,
+            disable=not self.console.is_terminal,
+        )
+        self.task = self.bar.add_task("training", total=steps, completed=after, state="")
+
+    def __enter__(self) -> Metrics:
+        self.bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.bar.stop()
 
     def write(self, record: dict[str, Any]) -> None:
+        """Record one step: step, loss, grad_norm and tokens_per_s are shown."""
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
-        done = record["step"] - self.first
-        left = (time.monotonic() - self.start) / done * (self.steps - record["step"])
-        print(
+        self.notice(
             f"step {record['step']:>5}/{self.steps}  loss {record['loss']:.4f}  norm {record['grad_norm']:.3f}  "
-            f"{record['tokens_per_s']:,.0f} tokens/s  {left:,.0f} s left",
-            file=sys.stderr,
-            flush=True,
+            f"lr {record['lr']:.2e}  {record['tokens_per_s']:,.0f} tokens/s"
         )
+        self.bar.update(self.task, completed=record["step"], state=f"loss {record['loss']:.4f}")
+
+    def notice(self, text: str) -> None:
+        """Say something without disturbing the bar."""
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _step(line: str) -> float:
+    """The step of a line; infinite for one that was cut off as the process died."""
+    try:
+        return int(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return float("inf")

@@ -5,26 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 from peft import LoraConfig, get_peft_model
-from transformers import AutoConfig
 
-from repo2ctx.errors import ModelError
-from repo2ctx.models import load_base, model_source
+from repo2ctx.config import length_name
+from repo2ctx.errors import ConfigError, ModelError
+from repo2ctx.models import load_base, load_shape, pick_device
 from train.config import TrainConfig
 from train.rope import yarn_parameters
 
 
 def make_model(config: TrainConfig) -> tuple[Any, dict[str, Any]]:
-    """(PEFT model in training mode, the settings that are stored beside the adapter). Raises ModelError."""
-    shape = AutoConfig.from_pretrained(model_source(config.model.base))
-    given = dict(shape.rope_parameters or {})
-    if given.get("rope_type", "default") != "default":
-        raise ModelError(
-            f"model {config.model.base!r}: has RoPE scaling of its own ({given}); only models with plain RoPE are extended yet"
-        )
-    native = shape.max_position_embeddings
+    """(PEFT model in training mode, the settings that are stored beside the adapter).
+
+    Raises ModelError for a base that cannot be extended, ConfigError for rows longer than its context.
+    """
+    name = config.model.base
+    shape = load_shape(name)
+    given = dict(getattr(shape, "rope_parameters", None) or {})
+    native = getattr(shape, "max_position_embeddings", None)
+    if "rope_theta" not in given or given.get("rope_type", "default") != "default" or not native:
+        has = f"RoPE scaling of its own ({given})" if given.get("rope_type") else f"no plain RoPE ({given or 'none'})"
+        raise ModelError(f"model {name!r}: has {has}; only models with plain RoPE are extended yet")
     rope = yarn_parameters(native, config.rope.target, given["rope_theta"])
     longest = max(native, config.rope.target)
-    base = load_base(config.model.base, rope, longest, config.model.dtype)
+    if config.data.length > longest:
+        need, have = length_name(config.data.length), length_name(longest)
+        raise ConfigError(f"data.length {need} is more than the context of {have}; set rope.target={need}")
+    base = load_base(name, rope, longest, config.model.dtype, pick_device(config.model.device))
     if config.model.checkpointing:
         # transformers has renamed it, and will drop the old name
         enable = getattr(base, "activation_checkpointing_enable", None) or base.gradient_checkpointing_enable
@@ -36,7 +42,10 @@ def make_model(config: TrainConfig) -> tuple[Any, dict[str, Any]]:
         target_modules=list(config.lora.modules),
         task_type="CAUSAL_LM",
     )
-    model = get_peft_model(base, lora)
+    try:
+        model = get_peft_model(base, lora)
+    except ValueError as error:
+        raise ConfigError(f"lora.modules {', '.join(config.lora.modules)}: {error}") from error
     model.train()
     settings = {
         "base": config.model.base,

@@ -17,13 +17,14 @@ from typing import Any
 import torch
 import yaml
 
-from repo2ctx.config import read_config
+from repo2ctx.config import TokensConfig, read_config
 from repo2ctx.errors import ConfigError, Repo2CtxError
-from repo2ctx.models import model_source
+from repo2ctx.models import tokenizer_files
 from repo2ctx.prompt import PROMPT_VERSION
 from repo2ctx.schema import SCHEMA_VERSION
+from repo2ctx.tokens import load_tokenizer
 from train.batches import Rows
-from train.checkpoint import load_checkpoint, newest, save_adapter, save_checkpoint
+from train.checkpoint import load_checkpoint, newest, read_run, save_adapter, save_checkpoint
 from train.config import TrainConfig
 from train.loss import target_loss_sum
 from train.metrics import Metrics
@@ -34,6 +35,12 @@ def train(config: TrainConfig) -> Path:
     """Train, and return the directory of the finished adapter. Raises Repo2CtxError."""
     torch.manual_seed(config.seed)
     rows = Rows(config.data.path, config.data.table, config.seed)
+    tokenizer = tokenizer_files(config.model.base)
+    rows.check_tokenizer(load_tokenizer(TokensConfig(tokenizer=str(tokenizer[0].parent))))
+    checkpoints = config.out / "checkpoints"
+    run: dict[str, Any] = {"step": 0, "config": config.model_dump(mode="json"), "rows": rows.digest}
+    if (place := newest(checkpoints)) is not None:
+        run = resumed(run, place)
     model, settings = make_model(config)
     settings |= {
         "prompt_version": PROMPT_VERSION,
@@ -44,50 +51,66 @@ def train(config: TrainConfig) -> Path:
     weights = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=config.optim.lr, weight_decay=config.optim.weight_decay)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _schedule(step, config))
-    step = 0
-    checkpoints = config.out / "checkpoints"
-    if (place := newest(checkpoints)) is not None:
-        run = load_checkpoint(place, model, optimizer, scheduler)
-        if run["config"] != config.model_dump(mode="json"):
-            raise ConfigError(
-                f"{place}: was made with another configuration; give another `out`, or remove {config.out}"
-            )
-        step = run["step"]
-        print(f"going on from {place}", file=sys.stderr)
-    metrics = Metrics(config.out / "metrics.jsonl", config.optim.steps, step)
-    tokenizer = Path(model_source(config.model.base))
+    if place is not None:
+        load_checkpoint(place, model, optimizer, scheduler)
 
-    while step < config.optim.steps:
-        start = time.monotonic()
-        first = step * config.optim.rows_per_step
-        documents = [d for k in range(first, first + config.optim.rows_per_step) for d in rows.documents(k)]
-        counted = sum(d.counted for d in documents)
-        loss = 0.0
-        for document in documents:
-            part = target_loss_sum(model, document.ids_T, document.target_start) / counted
-            part.backward()  # type: ignore[no-untyped-call]
-            loss += part.item()
-        norm = torch.nn.utils.clip_grad_norm_(weights, config.optim.clip_norm).item()
-        if not math.isfinite(loss) or not math.isfinite(norm):
-            names = ", ".join(str(rows.index(k)) for k in range(first, first + config.optim.rows_per_step))
-            raise Repo2CtxError(
-                f"step {step + 1}: loss {loss}, gradient norm {norm}, on rows {names} of {config.data.table}; lower optim.lr, "
-                f"or look at the rows; the newest checkpoint is {newest(checkpoints)}"
-            )
-        rate = scheduler.get_last_lr()[0]
-        optimizer.step()
-        scheduler.step()
-        optimizer.zero_grad()
-        step += 1
-        tokens = sum(len(d.ids_T) for d in documents)
-        seconds = time.monotonic() - start
-        record = {"step": step, "loss": loss, "grad_norm": norm, "lr": rate, "tokens": tokens, "target_tokens": counted}
-        metrics.write({**record, "seconds": round(seconds, 3), "tokens_per_s": round(tokens / seconds, 1)})
-        if step % config.checkpoint.every == 0 or step == config.optim.steps:
-            run = {"step": step, "config": config.model_dump(mode="json")}
-            save_checkpoint(checkpoints, model, tokenizer, settings, optimizer, scheduler, run, config.checkpoint.keep)
+    with Metrics(config.out / "metrics.jsonl", config.optim.steps, run["step"]) as metrics:
+        if place is not None:
+            metrics.notice(f"going on from {place}")
+        while run["step"] < config.optim.steps:
+            start = time.monotonic()
+            first = run["step"] * config.optim.rows_per_step
+            documents = [d for k in range(first, first + config.optim.rows_per_step) for d in rows.documents(k)]
+            counted = sum(d.counted for d in documents)
+            loss = 0.0
+            for document in documents:
+                ids_T = document.ids_T.to(model.device)
+                part = target_loss_sum(model, ids_T, document.target_start) / counted
+                part.backward()  # type: ignore[no-untyped-call]
+                loss += part.item()
+            norm = torch.nn.utils.clip_grad_norm_(weights, config.optim.clip_norm).item()
+            if not math.isfinite(loss) or not math.isfinite(norm):
+                names = ", ".join(str(rows.index(k)) for k in range(first, first + config.optim.rows_per_step))
+                raise Repo2CtxError(
+                    f"step {run['step'] + 1}: loss {loss}, gradient norm {norm}, on rows {names} of {config.data.table}; "
+                    f"lower optim.lr, or look at the rows; the newest checkpoint is {newest(checkpoints)}"
+                )
+            rate = scheduler.get_last_lr()[0]
+            optimizer.step()
+            scheduler.step()
+            optimizer.zero_grad()
+            run["step"] += 1
+
+            tokens, seconds = sum(len(d.ids_T) for d in documents), time.monotonic() - start
+            record = {"step": run["step"], "loss": loss, "grad_norm": norm, "lr": rate, "target_tokens": counted}
+            record |= {"tokens": tokens, "seconds": round(seconds, 3), "tokens_per_s": round(tokens / seconds, 1)}
+            metrics.write(record)
+            if run["step"] % config.checkpoint.every == 0 or run["step"] == config.optim.steps:
+                keep = config.checkpoint.keep
+                save_checkpoint(checkpoints, model, tokenizer, settings, optimizer, scheduler, run, keep)
     save_adapter(model, tokenizer, settings, config.out / "model")
     return config.out / "model"
+
+
+def resumed(run: dict[str, Any], place: Path) -> dict[str, Any]:
+    """The position to go on from. Raises ConfigError if the checkpoint at `place` belongs to another run."""
+    earlier = read_run(place)
+    if earlier["rows"] != run["rows"]:
+        raise ConfigError(f"{place}: was made on other rows; give another `out`, or remove {place.parent.parent}")
+    before, now = _flat(earlier["config"]), _flat(run["config"])
+    changed = [f"{key} {before.get(key)} -> {now.get(key)}" for key in now | before if before.get(key) != now.get(key)]
+    if changed:
+        raise ConfigError(
+            f"{place}: was made with another configuration ({'; '.join(changed)}); give another `out`, or remove "
+            f"{place.parent.parent}"
+        )
+    return earlier
+
+
+def _flat(config: dict[str, Any]) -> dict[str, Any]:
+    """{"optim.lr": …} of a dumped configuration."""
+    sections = ((s, o if isinstance(o, dict) else {"": o}) for s, o in config.items())
+    return {f"{section}.{key}".rstrip("."): value for section, options in sections for key, value in options.items()}
 
 
 def _schedule(step: int, config: TrainConfig) -> float:
