@@ -85,7 +85,7 @@ def test_a_whole_evaluation(config, data, tuned, tmp_path):
     assert all(line.count("|") == 8 for line in table)
     done = subprocess.run(
         [sys.executable, "-m", "eval.run", "--base", str(config.model.base), "--tuned", str(tuned), "--data", str(data),
-         "--lengths", "1k", "--split", "train", "--out", str(tmp_path / "results")],
+         "--lengths", "1k", "--split", "train", "--device", "cpu", "--out", str(tmp_path / "results")],
         capture_output=True, text=True, cwd=ROOT, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

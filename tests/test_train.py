@@ -238,6 +238,24 @@ def test_other_rows_are_not_gone_on_with(config, tmp_path, make_repo, base):
         train_run.train(config)
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_gives_the_losses_of_the_cpu(config, tmp_path):
+    train_run.train(config)
+    gpu = changed(config, model={"device": "cuda"}, out=tmp_path / "gpu")
+    train_run.train(gpu)
+    for ours, theirs in zip(lines(gpu.out), lines(config.out), strict=True):
+        assert ours["loss"] == pytest.approx(theirs["loss"], rel=2e-3), ours["step"]
+    shutil.rmtree(gpu.out / "checkpoints" / "step-000006")
+    before = lines(gpu.out)
+    train_run.train(gpu)
+    assert [r["loss"] for r in lines(gpu.out)] == pytest.approx([r["loss"] for r in before], rel=1e-4)
+    models = [load_tuned(gpu.out / "model", device=d).eval() for d in ("cpu", "cuda")]
+    ids = torch.arange(3, 40)[None]
+    with torch.no_grad():
+        cpu, cuda = (m(input_ids=ids.to(m.device)).logits.cpu() for m in models)
+    torch.testing.assert_close(cpu, cuda, rtol=1e-3, atol=1e-3)
+
+
 def test_a_line_of_metrics_that_was_cut_off_is_dropped(tmp_path, capsys):
     record = {"loss": 1.0, "grad_norm": 1.0, "lr": 1e-3, "tokens_per_s": 5.0}
     path = tmp_path / "metrics.jsonl"

@@ -68,7 +68,7 @@ def rows_of(specs: list[RepoSpec], base: Path, out: Path) -> Path:
 def config(tmp_path, base, data) -> TrainConfig:
     return TrainConfig.model_validate(
         {
-            "model": {"base": str(base)},
+            "model": {"base": str(base), "device": "cpu"},
             "data": {"path": data, "length": "1k"},
             "rope": {"target": 4 * NATIVE},
             "lora": {"r": 4, "alpha": 8},
