@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from repo2ctx.config import BuildConfig
+from repo2ctx.baselines import rearranged
+from repo2ctx.config import BuildConfig, OrderConfig
 from repo2ctx.graph import Graph, Resolved, build_graph, resolve
 from repo2ctx.languages import RepoTree, is_config_file, join, languages
 from repo2ctx.order import Ordered, order
@@ -98,7 +99,7 @@ def analyse(
         except Stopped as stopped:
             return stopped.problem
 
-    return _ordered(files, texts, build_graph(tree, parsed, resolver), parsed, links)
+    return _ordered(files, texts, build_graph(tree, parsed, resolver), parsed, links, config.order)
 
 
 def _scan(sandbox: Sandbox, language: str, path: str, text: str) -> Syntax:
@@ -176,10 +177,11 @@ def _ordered(
     graph: Graph,
     parsed: dict[str, tuple[str, Syntax]],
     links: dict[str, str],
+    config: OrderConfig,
 ) -> Analysis:
     roles = {f.path: f.role for f in files if f.fate == KEPT or f.path in parsed}
     graph = graph.among(roles)
     problems = {path: syntax.problem for path, (_, syntax) in parsed.items() if syntax.problem} | dict(graph.problems)
-    ordered = order(roles, graph.edges)
+    ordered = rearranged(order(roles, graph.edges), graph.edges, config.method, config.seed)
     quality = replace(ordered.quality, unresolved=len(graph.unresolved), fallbacks=len(problems))
     return Analysis(tuple(files), texts, graph, replace(ordered, quality=quality), links, problems)

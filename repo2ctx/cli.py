@@ -19,6 +19,7 @@ import yaml
 from repo2ctx import __version__
 from repo2ctx.errors import Repo2CtxError
 from repo2ctx.progress import printable
+from repo2ctx.records import OrderMethod
 
 app = typer.Typer(
     add_completion=False,
@@ -41,6 +42,9 @@ class GraphFormat(StrEnum):
     tsv = "tsv"
     json = "json"
     dot = "dot"
+
+
+_ORDER_HELP = "The order of files; any other than dependency is there to be compared with."
 
 
 def _version(show: bool) -> None:
@@ -67,6 +71,7 @@ def build(
     tokenizer: Annotated[
         str | None, typer.Option(help="tiktoken:NAME, a vocabulary file, or a Hugging Face name or directory.")
     ] = None,
+    order: Annotated[OrderMethod | None, typer.Option("--order", help=_ORDER_HELP)] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one a processor.")] = None,
     cache: Annotated[Path | None, typer.Option(help="Where fetched repositories are kept.")] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no fetched repository.")] = False,
@@ -88,6 +93,7 @@ def build(
     overrides: dict[str, dict[str, Any]] = {
         "pack": {"lengths": lengths} if lengths else {},
         "tokens": {"tokenizer": tokenizer} if tokenizer else {},
+        "order": {"method": order} if order else {},
     }
     resolved = load_config(config, overrides)
     specs, notices = read_list(repos)
@@ -142,13 +148,14 @@ def graph(
 def order(
     path: Annotated[Path, typer.Argument(help=_PATH_HELP)],
     identity: Annotated[str | None, typer.Argument(metavar="[ID]", help="Which repository of an OUT.")] = None,
+    method: Annotated[OrderMethod, typer.Option("--order", help=_ORDER_HELP)] = "dependency",
     paths: Annotated[bool, typer.Option("--paths", help="Print one path a line.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """Print the files in the order in which a model reads them, with their rank and why."""
     from repo2ctx import inspection
 
-    found = inspection.order_of(path, identity)
+    found = inspection.order_of(path, identity, method)
     if paths:
         for placed in found:
             print(_field(placed.path))

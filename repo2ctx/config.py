@@ -17,6 +17,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from repo2ctx.errors import ConfigError
+from repo2ctx.records import OrderMethod
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20}
 MIN_LENGTH, MAX_LENGTH = 256, 1 << 24
@@ -70,6 +71,13 @@ class ParseConfig(Section):
     timeout_s: float = Field(20.0, gt=0, le=86_400, description="wall seconds that parsing one file may take")
     resolve_timeout_s: float = Field(600.0, gt=0, le=86_400, description="the same for one language's import rules")
     memory_bytes: int = Field(3 << 30, ge=1 << 29, le=1 << 40, description="address space of the process that parses")
+
+
+class OrderConfig(Section):
+    """In which order files are read (`order.py`); every other than dependency is there to be compared with (`baselines.py`)."""
+
+    method: OrderMethod = "dependency"
+    seed: str = Field("", description="of the random order")
 
 
 TargetSource = Literal["list", "metadata", "readme"]
@@ -126,6 +134,7 @@ class BuildConfig(Section):
 
     selection: SelectionConfig = SelectionConfig()
     parse: ParseConfig = ParseConfig()
+    order: OrderConfig = OrderConfig()
     targets: TargetsConfig = TargetsConfig()
     split: SplitConfig = SplitConfig()
     tokens: TokensConfig = TokensConfig()

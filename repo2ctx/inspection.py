@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from repo2ctx.analysis import Analysis, analyse
-from repo2ctx.config import BuildConfig, TokensConfig, length_name, parse_length
+from repo2ctx.config import BuildConfig, OrderConfig, TokensConfig, length_name, parse_length
 from repo2ctx.crawl import CrawlOptions, find_repository, open_snapshot
 from repo2ctx.errors import OutputError, UsageError
 from repo2ctx.graph import Graph
 from repo2ctx.progress import printable
-from repo2ctx.records import KEPT, Edge, RepoSpec
+from repo2ctx.records import KEPT, Edge, OrderMethod, RepoSpec
 from repo2ctx.safegit import isolate_environment
 from repo2ctx.sandbox import Sandbox
 from repo2ctx.schema import MANIFEST, SPLITS, Dataset
@@ -48,13 +48,15 @@ def graph_of(path: Path, identity: str | None, unresolved: bool = False) -> Grap
     return Graph(tuple(_edges(dataset, repository["id"])), (), {})
 
 
-def order_of(path: Path, identity: str | None) -> list[Explained]:
-    """The kept files in order."""
+def order_of(path: Path, identity: str | None, method: OrderMethod = "dependency") -> list[Explained]:
+    """The kept files in order. method: another order than ours, of a repository; a build has its own."""
     if not (path / MANIFEST).exists():
-        analysis = _analyse(path, everything=False)
+        analysis = _analyse(path, everything=False, method=method)
         roles = {f.path: f.role for f in analysis.files}
         rows = [(p.path, p.component, p.rank, roles[p.path]) for p in analysis.ordered.placed]
         return _explain(rows, analysis.graph.edges)
+    if method != "dependency":
+        raise UsageError(f"{path}: a build has the order that it was made with; give the path of the repository")
     dataset = Dataset(path)
     repository = find(dataset, identity)
     files = sorted(_kept(dataset, repository["id"]), key=lambda f: f["position"])
@@ -63,10 +65,10 @@ def order_of(path: Path, identity: str | None) -> list[Explained]:
     )
 
 
-def _analyse(path: Path, everything: bool) -> Analysis:
+def _analyse(path: Path, everything: bool, method: OrderMethod = "dependency") -> Analysis:
     isolate_environment()
     root, folder = find_repository(path)
-    config = BuildConfig()
+    config = BuildConfig(order=OrderConfig(method=method))
     spec = RepoSpec(source=str(path), url=str(root), name=root.name)
     with (
         open_snapshot(spec, CrawlOptions(cache=None)) as snapshot,

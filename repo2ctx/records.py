@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 Strength = Literal["hard", "soft"]
+OrderMethod = Literal["dependency", "path", "random", "reversed", "least-indegree"]
 
 KEPT = "kept"
 """The fate of a file that is part of the context. Any other fate is the reason why it is not."""

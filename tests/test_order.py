@@ -3,10 +3,12 @@
 import json
 import random
 
+import pytest
 from conftest import outputs_by_hash_seed
 from hypothesis import given
 from hypothesis import strategies as st
 
+from repo2ctx.baselines import rearranged
 from repo2ctx.order import order
 from repo2ctx.records import Edge
 
@@ -142,3 +144,44 @@ def test_rank_follows_need_and_role():
     assert found["d"] > found["a"]
     assert found["d"] > found["c"] > found["t"]
     assert order({}, []).placed == ()
+
+
+METHODS = ("path", "random", "reversed", "least-indegree")
+
+
+@given(graphs)
+def test_another_order_changes_the_positions_and_nothing_else(graph):
+    roles, found = _made(graph)
+    ours = order(roles, found)
+    assert rearranged(ours, found, "dependency") == ours
+    for method in METHODS:
+        other = rearranged(ours, list(reversed(found)), method)
+        assert other == rearranged(ours, found, method)
+        assert [p.position for p in other.placed] == list(range(len(roles)))
+        assert {(p.path, p.rank, p.component) for p in other.placed} == {
+            (p.path, p.rank, p.component) for p in ours.placed
+        }
+        place = {p.path: p.position for p in other.placed}
+        pairs = {(e.source, e.target) for e in found}
+        if pairs:
+            first = sum(place[b] < place[a] for a, b in pairs)
+            assert other.quality.satisfied == pytest.approx(first / len(pairs), abs=1e-6)
+
+
+def test_the_other_orders():
+    found = edges("a>d", "b>a", "c>b", "a>c")  # a, b, c in a cycle that needs d
+    ours = order(dict.fromkeys("dcbaxy", "code"), found)
+    names = {m: "".join(p.path for p in rearranged(ours, found, m).placed) for m in METHODS}
+    assert names["path"] == "abcdxy"
+    assert names["reversed"] == "".join(p.path for p in reversed(ours.placed))
+    # d needs nothing; then b and c need one each and a two less d: all one, by path
+    assert names["least-indegree"] == "dabcxy"
+    assert sorted(names["random"]) == list("abcdxy")
+    assert names["random"] != "".join(p.path for p in rearranged(ours, found, "random", "7").placed)
+
+
+def test_least_indegree_can_put_a_file_before_the_cycle_that_it_needs():
+    found = edges("a>x", "x>y", "x>z", "y>x", "y>z", "z>x", "z>y")  # a lacks one file, each file of the cycle two
+    ours = order(dict.fromkeys("axyz", "code"), found)
+    assert ours.placed[-1].path == "a"
+    assert rearranged(ours, found, "least-indegree").placed[0].path == "a"
