@@ -17,6 +17,7 @@ import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 
+from repo2ctx.errors import ModelError
 from repo2ctx.schema import Dataset
 
 
@@ -59,6 +60,8 @@ def score(model: Any, example: Example, context_C: npt.NDArray[np.int32]) -> Sco
     with torch.inference_mode():
         logits_TV = model(input_ids=ids[None], use_cache=False, logits_to_keep=len(example.target_T) + 1).logits[0]
         nll = F.cross_entropy(logits_TV[:-1].float(), ids[len(context_C) :], reduction="sum").item()
+    if not math.isfinite(nll):
+        raise ModelError(f"{example.repository}: its target has likelihood {nll}; the model's weights are not sound")
     return Score(example.repository, nll, len(example.target_T), example.target_bytes)
 
 

@@ -8,28 +8,32 @@ results.md; prints the table.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
+import transformers
+
 from eval.likelihood import examples, likelihood, summarise
 from repo2ctx import __version__
 from repo2ctx.config import length_name, parse_length
 from repo2ctx.errors import ModelError, OutputError, Repo2CtxError
-from repo2ctx.models import load_base, load_tuned, pick_device, read_settings
+from repo2ctx.models import load_base, load_tuned, model_name, pick_device, read_settings
 from repo2ctx.prompt import PROMPT_VERSION
 from repo2ctx.schema import SPLITS, Dataset
+from repo2ctx.shards import write_json, write_text
 
 
 def evaluate(
-    base: str, tuned: Path, data: Path, lengths: list[int], split: str, dtype: str, device: str
+    base: str | None, tuned: Path, data: Path, lengths: list[int], split: str, dtype: str, device: str
 ) -> dict[str, Any]:
     """All scores, by length, model and context. Raises Repo2CtxError."""
     device = pick_device(device)
     settings = read_settings(tuned)
-    if settings["base"] != base:
+    base = settings["base"] if base is None else base
+    if settings["base"] != model_name(base):
         raise ModelError(f"{tuned}: was trained on {settings['base']!r}; compare it with --base {settings['base']}")
     dataset = Dataset(data)
     if settings["prompt_version"] != PROMPT_VERSION:
@@ -39,6 +43,7 @@ def evaluate(
     sets, spare = {}, {}
     for length in lengths:
         table = f"packed/{length_name(length)}/{split}"
+        dataset.check(table)
         sets[length] = examples(dataset, table)
         others = (f"packed/{length_name(length)}/{s}" for s in SPLITS if s != split)
         spare[length] = [e for other in others for e in examples(dataset, other)]
@@ -62,11 +67,18 @@ def evaluate(
             "base": base,
             "tuned": str(tuned),
             "data": str(data),
+            "data_config_sha256": dataset.manifest["config_sha256"],
+            "lengths": [length_name(n) for n in lengths],
             "split": split,
             "dtype": dtype,
             "device": device,
         },
-        "versions": {"repo2ctx": __version__, "prompt": PROMPT_VERSION},
+        "versions": {
+            "repo2ctx": __version__,
+            "prompt": PROMPT_VERSION,
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+        },
         "model": settings,
     }
 
@@ -87,7 +99,7 @@ def markdown(results: dict[str, Any]) -> str:
                 str(own["n"]),
                 _figure(own["nll_per_token"], own["nll_per_token_stderr"]),
                 _figure(own["bits_per_byte"], own["bits_per_byte_stderr"]),
-                _figure(other["nll_per_token"]),
+                _figure(other["nll_per_token"], other["nll_per_token_stderr"]),
                 _figure(gap),
             ]
             lines.append(f"| {' | '.join(cells)} |")
@@ -103,7 +115,9 @@ def _figure(value: float | None, error: float | None = None) -> str:
 def main() -> int:
     """The command line; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m eval.run", description=__doc__.partition("\n")[0])
-    parser.add_argument("--base", default="smollm2", help="smollm2, a directory, or a Hub name")
+    parser.add_argument(
+        "--base", help="smollm2, a directory, or a Hub name; by default what the tuned model was trained on"
+    )
     parser.add_argument("--tuned", type=Path, required=True, help="a directory that train.run wrote")
     parser.add_argument("--data", type=Path, required=True, help="the OUT of a build")
     parser.add_argument("--lengths", default="2k", help="such as 2k,8k")
@@ -115,17 +129,37 @@ def main() -> int:
     try:
         lengths = sorted({parse_length(n) for n in options.lengths.split(",")})
         how = (options.split, options.dtype, options.device)
+        if options.out is not None:
+            _can_write(options.out)
         results = evaluate(options.base, options.tuned, options.data, lengths, *how)
     except Repo2CtxError as error:
         print(*(f"eval: {line}" for line in str(error).splitlines()), sep="\n", file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt:
+        print("eval: interrupted; nothing was written", file=sys.stderr)
+        return 130
     table = markdown(results)
-    if options.out is not None:
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "results.json").write_text(json.dumps(results, indent=1) + "\n", "utf-8")
-        (options.out / "results.md").write_text(table, "utf-8")
-    print(table, end="")
+    print(table, end="", flush=True)
+    try:
+        if options.out is not None:
+            write_json(options.out / "results.json", results)
+            write_text(options.out / "results.md", table)
+    except OSError as error:
+        print(f"eval: {options.out}: the results above cannot be written ({error})", file=sys.stderr)
+        return 1
     return 0
+
+
+def _can_write(out: Path) -> None:
+    """Raise OutputError if results cannot be written, before hours are spent on them."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if taken := [name for name in ("results.json", "results.md") if (out / name).is_dir()]:
+            raise OutputError(f"{out}: {taken[0]} there is a directory; give another --out")
+        write_text(out / ".writable", "")
+        (out / ".writable").unlink()
+    except OSError as error:
+        raise OutputError(f"{out}: cannot be written ({error.strerror}); give another --out") from error
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from repo2ctx.order import Ordered, order
 from repo2ctx.parsing import scan
 from repo2ctx.records import KEPT, SourceFile, Syntax, TreeEntry
 from repo2ctx.sandbox import Sandbox, Stopped
-from repo2ctx.selection import Selected, fate_by_entry, is_vendored, read_text, role
+from repo2ctx.selection import Selected, fate_by_entry, is_code, is_vendored, read_text, role
 from repo2ctx.snapshot import SUBMODULE, Snapshot
 
 Sink = Callable[[SourceFile, str], None]
@@ -86,7 +86,7 @@ def analyse(
             continue
         if _remember(entry.path, len(text)):
             texts[entry.path] = text
-        if selected.language in languages() and (everything or file.fate == KEPT):
+        if (selected.language in languages() or is_code(selected.language)) and (everything or file.fate == KEPT):
             parsed[entry.path] = (selected.language, _scan(sandbox, selected.language, entry.path, text))
         if sink is not None and file.fate == KEPT:
             sink(file, text)

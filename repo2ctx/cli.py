@@ -69,7 +69,7 @@ def build(
     config: Annotated[Path | None, typer.Option(help="A YAML file with sections such as pack, targets, split.")] = None,
     lengths: Annotated[str | None, typer.Option(help="Row lengths in tokens, such as 8k,32k,1m.")] = None,
     tokenizer: Annotated[
-        str | None, typer.Option(help="tiktoken:NAME, a vocabulary file, or a Hugging Face name or directory.")
+        str | None, typer.Option(help="tiktoken:NAME, a vocabulary file, smollm2, or a Hugging Face name or directory.")
     ] = None,
     order: Annotated[OrderMethod | None, typer.Option("--order", help=_ORDER_HELP)] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one a processor.")] = None,
@@ -135,7 +135,7 @@ def graph(
             print(_field(edge.source), _field(edge.target), edge.kind, edge.strength, sep="\t")
     elif form is GraphFormat.json:
         rows = [{"from": e.source, "to": e.target, "kind": e.kind, "strength": e.strength} for e in found.edges]
-        print(json.dumps(rows, ensure_ascii=False, indent=1))
+        print(_json(rows))
     else:
         print("digraph {")
         for edge in found.edges:
@@ -161,7 +161,7 @@ def order(
             print(_field(placed.path))
     elif as_json:
         rows = [{"position": p.position, "path": p.path, "rank": p.rank, "why": p.why} for p in found]
-        print(json.dumps(rows, ensure_ascii=False, indent=1))
+        print(_json(rows))
     else:
         for p in found:
             print(f"{p.position:>6}  {p.rank:.6f}  {_field(p.path)}  ({p.why})")
@@ -206,17 +206,31 @@ def summarize(
     form: Annotated[SummaryFormat, typer.Option("--format", help="How to print the summary.")] = SummaryFormat.md,
     style: Annotated[Style, typer.Option(help="One sentence or a paragraph.")] = Style.line,
     length: Annotated[str | None, typer.Option(help="Tokens of prompt and answer; by default the model's.")] = None,
+    max_new_tokens: Annotated[
+        int | None,
+        typer.Option(min=1, help="Tokens of the answer at most; by default 64 for a line, 256 for a paragraph."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
     """Summarize a repository with a tuned model."""
     from dataclasses import asdict
 
     from repo2ctx.config import parse_length
+    from repo2ctx.progress import ProgressReporter
     from repo2ctx.summarize import as_markdown, default_model
     from repo2ctx.summarize import summarize as run_summarize
 
     chosen = model or default_model(Path("outputs"))
-    found = run_summarize(path, chosen, style.value, parse_length(length) if length else None)
-    print(json.dumps(asdict(found), ensure_ascii=False, indent=1) if form is SummaryFormat.json else as_markdown(found))
+    room = parse_length(length) if length else None
+    with ProgressReporter(quiet) as reporter:
+        found = run_summarize(path, chosen, style.value, room, max_new_tokens, reporter)
+    print(_json(asdict(found)) if form is SummaryFormat.json else as_markdown(found))
+
+
+def _json(value: Any) -> str:
+    """JSON that a person can read and that cannot steer a terminal: what is not printable is escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=1)
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def _field(text: str) -> str:

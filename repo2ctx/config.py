@@ -10,6 +10,7 @@ import difflib
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
@@ -53,7 +54,7 @@ def _lengths(value: object) -> object:
 class Section(BaseModel):
     """A part of a configuration: unknown keys are refused, and nothing changes once it is read."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class SelectionConfig(Section):
@@ -154,8 +155,8 @@ def load_config(path: Path | None, overrides: dict[str, dict[str, Any]]) -> Buil
 M = TypeVar("M", bound=BaseModel)
 
 
-def read_config(model: type[M], path: Path | None, overrides: dict[str, dict[str, Any]]) -> M:
-    """A configuration of sections, from a YAML file and overrides.
+def read_config(model: type[M], path: Path | None, overrides: Mapping[str, Any]) -> M:
+    """A configuration of sections, from a YAML file and overrides: section -> {key: value}, or a top-level key -> its value.
 
     Raises ConfigError for a file that cannot be read, an unknown key (naming the nearest), or a bad value.
     """
@@ -173,9 +174,13 @@ def read_config(model: type[M], path: Path | None, overrides: dict[str, dict[str
             f"{path}: expected sections such as `pack:` with keys below them, not a {type(values).__name__}"
         )
     for section, options in overrides.items():
-        if options:
-            below = values.get(section) or {}
-            values[section] = {**below, **options} if isinstance(below, dict) else below
+        below = values.get(section) or {}
+        if not isinstance(options, dict):
+            values[section] = options
+        elif options and isinstance(below, dict):
+            values[section] = {**below, **options}
+        elif options and section in model.model_fields:
+            raise ConfigError(f"{where}: {section} is {str(below)[:100]!r}, and has no {', '.join(options)}")
     try:
         config = model.model_validate(values)
         json.dumps(config.model_dump(mode="json"), ensure_ascii=False).encode()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from repo2ctx.languages import RepoTree, languages
+from repo2ctx.languages import RepoTree, rules
 from repo2ctx.records import Edge, Syntax, Unresolved
 
 Resolved = list[Edge | Unresolved]
@@ -37,8 +37,8 @@ class Graph:
 
 
 def resolve(language: str, tree: RepoTree, files: Mapping[str, Syntax]) -> Resolved:
-    """What the rules of a language say of its files. `language`: any linguist name that the rules handle."""
-    return list(languages()[language].resolve(tree, files))
+    """What the rules of a language say of its files. `language`: any linguist name that they handle."""
+    return list(rules(language).resolve(tree, files))
 
 
 def build_graph(
@@ -51,7 +51,7 @@ def build_graph(
     by_module: dict[str, tuple[str, dict[str, Syntax]]] = {}
     for path in sorted(parsed):
         language, syntax = parsed[path]
-        by_module.setdefault(languages()[language].__name__, (language, {}))[1][path] = syntax
+        by_module.setdefault(rules(language).__name__, (language, {}))[1][path] = syntax
     edges: dict[tuple[str, str, str], Edge] = {}
     unresolved: set[Unresolved] = set()
     problems: dict[str, str] = {}

@@ -15,8 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
 from repo2ctx.crawl import default_cache
-from repo2ctx.errors import ModelError
+from repo2ctx.errors import ModelError, Repo2CtxError
 from repo2ctx.shards import partial_folder
 
 SMOLLM2 = "smollm2"
@@ -32,11 +34,21 @@ def model_source(name: str) -> str:
     path = Path(name).expanduser()
     if path.is_dir():
         if not (path / "config.json").is_file():
-            raise ModelError(f"model {name!r}: the directory holds no config.json; give a Hugging Face model directory")
+            inside = path / "model" if (path / "model" / SETTINGS).is_file() else None
+            way = (
+                f"give {inside}" if inside else "give a Hugging Face model directory, or the `model` of a training run"
+            )
+            raise ModelError(f"model {name!r}: the directory holds no config.json; {way}")
         return str(path)
     if path.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
         raise ModelError(f"model {name!r}: no such directory")
     return name
+
+
+def model_name(name: str) -> str:
+    """The name by which a model is stored and compared: a directory's own path, wherever the command is run."""
+    path = Path(name).expanduser()
+    return str(path.resolve()) if name != SMOLLM2 and path.is_dir() else name
 
 
 def _smollm2() -> Path:
@@ -90,7 +102,7 @@ def load_shape(name: str) -> Any:
 
     _quiet()
     with _told(name):
-        return AutoConfig.from_pretrained(model_source(name))
+        return AutoConfig.from_pretrained(model_source(name), trust_remote_code=False)
 
 
 def load_base(
@@ -113,8 +125,18 @@ def load_base(
         config.rope_parameters = dict(rope)
         config.max_position_embeddings = max_positions or config.max_position_embeddings
     with _told(name):
-        model = AutoModelForCausalLM.from_pretrained(model_source(name), config=config, dtype=getattr(torch, dtype))
-    model.to(device)  # type: ignore[arg-type]
+        # A model's own code is never run, nor is anyone asked whether to.
+        made: Any = AutoModelForCausalLM.from_pretrained(
+            model_source(name),
+            config=config,
+            dtype=getattr(torch, dtype),
+            trust_remote_code=False,
+            output_loading_info=True,
+        )
+    model, loaded = made
+    if missing := sorted(loaded["missing_keys"]):
+        raise ModelError(f"model {name!r}: its files lack {len(missing)} weights, such as {missing[0]}; get it whole")
+    model.to(device)
     return model
 
 
@@ -138,11 +160,11 @@ def tokenizer_files(name: str) -> list[Path]:
 @contextmanager
 def _told(name: str) -> Iterator[None]:
     """What transformers says of a model that it cannot load, in one line."""
-    from safetensors import SafetensorError
-
     try:
         yield
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+    except Repo2CtxError:
+        raise
+    except Exception as error:  # the libraries raise whatever their own code runs into
         raise ModelError(
             f"model {name!r}: cannot be loaded ({_first_line(error)}); give {SMOLLM2}, a directory, or a Hub name"
         ) from error
@@ -160,41 +182,62 @@ def _quiet() -> None:
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"transformers\.")
 
 
+class AdapterSettings(BaseModel):
+    """What an adapter needs and PEFT does not store."""
+
+    model_config = ConfigDict(extra="allow")
+
+    base: str
+    native_length: int = Field(gt=0)
+    rope_parameters: dict[str, Any]
+    max_position_embeddings: int = Field(gt=0)
+    prompt_version: int
+    schema_version: int
+    tokenizer_fingerprint: str
+    length: int = Field(gt=0, description="tokens of the rows that it was trained on")
+
+
 def write_settings(directory: Path, settings: Mapping[str, Any]) -> None:
-    """Store beside an adapter what PEFT does not: base, RoPE, prompt version, tokenizer."""
+    """Store beside an adapter what PEFT does not: the fields of `AdapterSettings`."""
+    AdapterSettings.model_validate(settings)
     (directory / SETTINGS).write_text(json.dumps(settings, indent=1, sort_keys=True) + "\n", "utf-8")
 
 
 def read_settings(directory: Path) -> dict[str, Any]:
     """What `write_settings` stored. Raises ModelError."""
     try:
-        settings = json.loads((directory / SETTINGS).read_text("utf-8"))
-        if {"base", "rope_parameters", "max_position_embeddings", "prompt_version"} <= settings.keys():
-            found: dict[str, Any] = settings
-            return found
-    except (OSError, ValueError, AttributeError):
-        pass
-    raise ModelError(f"{directory}: holds no readable {SETTINGS}; give a directory that `python -m train.run` wrote")
+        text = (directory / SETTINGS).read_text("utf-8")
+        return AdapterSettings.model_validate_json(text, strict=True).model_dump()
+    except (OSError, ValueError) as error:
+        said = (
+            f"{error.errors()[0]['loc']}: {error.errors()[0]['msg']}" if isinstance(error, ValidationError) else error
+        )
+        raise ModelError(
+            f"{directory}: holds no readable {SETTINGS} ({said}); give a directory that `python -m train.run` wrote"
+        ) from error
 
 
-def attach_adapter(model: Any, directory: Path) -> Any:
+def attach_adapter(model: Any, directory: str | Path) -> Any:
     """The model with the adapter of `directory` on it. Raises ModelError if the model's RoPE is not the one that the
     adapter was trained under: it would load without a word, and read every position wrongly."""
     from peft import PeftModel
 
-    settings = read_settings(directory)
+    settings = read_settings(directory := Path(directory))
     have, want = dict(model.config.rope_parameters), settings["rope_parameters"]
     if have != want:
         raise ModelError(
             f"{directory}: was trained with RoPE {want}, but the model has {have}; load the model with "
             "repo2ctx.models.load_tuned, which sets it, or set config.rope_parameters before the model is made"
         )
-    with _told(str(directory)):
+    with _told(str(directory)), warnings.catch_warnings():
+        # PEFT only warns of an adapter that lacks weights, and goes on with random ones
+        warnings.filterwarnings("error", message="Found missing adapter keys")
         return PeftModel.from_pretrained(model, str(directory))
 
 
-def load_tuned(directory: Path, dtype: str = "float32", device: str = "cpu") -> Any:
+def load_tuned(directory: str | Path, dtype: str = "float32", device: str = "cpu") -> Any:
     """The adapter of `directory` on its base, under the RoPE that it was trained with. Raises ModelError."""
+    directory = Path(directory)
     settings = read_settings(directory)
     model = load_base(settings["base"], settings["rope_parameters"], settings["max_position_embeddings"], dtype, device)
     return attach_adapter(model, directory)

@@ -6,12 +6,14 @@ from functools import cache
 
 import tree_sitter
 
-from repo2ctx.languages import languages
+from repo2ctx.languages import generic, languages
 from repo2ctx.records import Syntax
 
 
 def scan(language: str, path: str, source: bytes) -> Syntax:
-    """Parse one file and read its syntax. `language` is a linguist name that has a grammar."""
+    """Parse one file and read its syntax. `language` is a linguist name; without a grammar, only the text is read."""
+    if language not in languages():
+        return generic.scan_text(source.decode("utf-8", "replace"))
     return languages()[language].scan(_parser(language).parse(source).root_node, path)
 
 

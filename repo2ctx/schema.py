@@ -7,6 +7,7 @@ Packed rows are uncompressed and mapped: reading one copies no tokens.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -265,6 +266,18 @@ class Dataset:
                 index -= rows
         raise IndexError(f"{table} has no row {index}")
 
+    def check(self, table: str) -> None:
+        """Raise OutputError unless every shard of a table has the bytes that the manifest names. Reads them all."""
+        for shard in self.shards(table):
+            path = self.out / shard.path
+            try:
+                with path.open("rb") as file:
+                    digest = hashlib.file_digest(file, "sha256").hexdigest()
+            except OSError as error:
+                raise OutputError(f"{path}: cannot be read ({error}); build it again") from error
+            if digest != shard.sha256:
+                raise OutputError(f"{path}: is damaged: its bytes are not those that were written; build it again")
+
     def _read(self, shard: Shard, numbers: Iterable[int], columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         try:
             source = pa.memory_map(str(self.out / shard.path))
@@ -272,7 +285,7 @@ class Dataset:
             raise OutputError(f"{self.out / shard.path}: cannot be read ({error}); build it again") from error
         try:
             yield from self._read_batches(source, shard, numbers, columns)
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowInvalid, OSError, StopIteration) as error:
             raise OutputError(f"{self.out / shard.path}: is damaged ({error}); build it again") from error
 
     def _read_batches(
@@ -314,7 +327,10 @@ def read_manifest(out: Path) -> dict[str, Any]:
             f"{path}: schema version {manifest.get('schema_version')}, but this repo2ctx reads version {SCHEMA_VERSION}; "
             "build it again, or use the repo2ctx that wrote it"
         )
-    if not {"tables", "repositories", "config", "list", "failures", "summary"} <= manifest.keys():
+    if (
+        not {"tokenizer_fingerprint", "tables", "repositories", "config", "list", "failures", "summary"}
+        <= manifest.keys()
+    ):
         raise OutputError(f"{path}: is damaged; remove {out} and build it again")
     found: dict[str, Any] = manifest
     return found

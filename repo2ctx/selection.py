@@ -172,6 +172,11 @@ def _language_type(language: str) -> str:
     return enry.get_language_type(language) if language else "unknown"
 
 
+def is_code(language: str) -> bool:
+    """Whether a language is for programs, pages or styles, and not for data or prose."""
+    return _language_type(language) in ("programming", "markup")
+
+
 def role(path: str, language: str) -> str:
     """What part a file plays: manifest, test, docs, example, config or code."""
     name = posixpath.basename(path)

@@ -11,25 +11,37 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repo2ctx.config import BuildConfig, TokensConfig
+from repo2ctx.config import BuildConfig, TokensConfig, length_name
 from repo2ctx.crawl import CrawlOptions, find_repository
-from repo2ctx.errors import ModelError, Repo2CtxError
+from repo2ctx.errors import ModelError, Repo2CtxError, UsageError
 from repo2ctx.fitting import fit_documents
-from repo2ctx.models import SETTINGS, SMOLLM2, load_base, load_tuned, model_source, pick_device, read_settings
+from repo2ctx.models import (
+    SETTINGS,
+    SMOLLM2,
+    load_base,
+    load_shape,
+    load_tuned,
+    model_source,
+    pick_device,
+    read_settings,
+)
+from repo2ctx.progress import Reporter, printable
 from repo2ctx.prompt import PROMPT_VERSION
 from repo2ctx.repolist import parse_plain
 from repo2ctx.safegit import isolate_environment
-from repo2ctx.tokens import load_tokenizer
+from repo2ctx.tokens import Tokenizer, load_tokenizer
 from repo2ctx.unit import UnitTask, build_unit, read_unit
 
+_USUAL_LENGTH = 8192
 _LONGEST_ANSWER = {"line": 64, "paragraph": 256}  # tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A summary, and what it was made from."""
+    """A summary, and what it was made from. complete: the model ended it; else it was cut at the most tokens."""
 
     summary: str
+    complete: bool
     model: str
     commit: str
     files_used: list[str]
@@ -37,26 +49,42 @@ class Summary:
     tokens: int
 
 
-def summarize(path: Path, model: str, style: str, length: int | None) -> Summary:
+def summarize(
+    path: Path, model: str, style: str, length: int | None, max_new_tokens: int | None, reporter: Reporter
+) -> Summary:
     """Summarize the HEAD commit of the repository at `path`.
 
     model: a directory of `train.run`, or what `load_base` takes. style: line or paragraph. length: tokens of the prompt
-    and the answer; by default what the model was tuned on, or its own context up to 8k. Raises Repo2CtxError.
+    and the answer; by default what the model was tuned on, or its own context up to 8k. max_new_tokens: of the answer; by
+    default 64 or 256, by style. Raises Repo2CtxError.
     """
     tuned = Path(model) if (Path(model) / SETTINGS).is_file() else None
     settings = read_settings(tuned) if tuned else {}
     if settings and settings["prompt_version"] != PROMPT_VERSION:
         raise ModelError(f"{model}: was trained with prompt version {settings['prompt_version']}, not {PROMPT_VERSION}")
-    tokenizer = load_tokenizer(TokensConfig(tokenizer=model_source(settings.get("base", model))))
+    base = settings.get("base", model)
+    tokenizer = load_tokenizer(TokensConfig(tokenizer=model_source(base)))
+    longest = settings.get("max_position_embeddings") or getattr(load_shape(base), "max_position_embeddings", None)
+    room = length or settings.get("length") or min(_USUAL_LENGTH, longest or _USUAL_LENGTH)
+    if longest and room > longest:
+        raise UsageError(
+            f"--length {length_name(room)} is more than the context of {model}, {length_name(longest)}; lower it"
+        )
+    answer = max_new_tokens or _LONGEST_ANSWER[style]
+    repository, files, context = _context(path, style, room, tokenizer, answer)
     device = pick_device()
     dtype = "float32" if device == "cpu" else "bfloat16"
+    reporter.notice(
+        f"{model} reads {len(context['input_ids']):,} tokens of {len(context['spans']):,} files on {device}"
+    )
     loaded = (load_tuned(tuned, dtype, device) if tuned else load_base(model, dtype=dtype, device=device)).eval()
-    room = length or settings.get("length") or min(8192, loaded.config.max_position_embeddings)
-    repository, files, context = _context(path, style, room, tokenizer)
-    answer = _generate(loaded, context["input_ids"], _LONGEST_ANSWER[style], tokenizer.eos)
+    reporter.stage("tokens", answer)
+    made = _generate(loaded, context["input_ids"], answer, tokenizer, style, reporter)
     used = [span.path for span in context["spans"]]
+    text = tokenizer.decode([t for t in made if t != tokenizer.eos]).strip()
     return Summary(
-        summary=tokenizer.decode([t for t in answer if t != tokenizer.eos]).strip(),
+        summary=text.partition("\n")[0] if style == "line" else text,
+        complete=len(made) < answer or made[-1] == tokenizer.eos or (style == "line" and "\n" in text),
         model=str(model),
         commit=repository["commit"],
         files_used=used,
@@ -71,7 +99,9 @@ def default_model(outputs: Path) -> str:
     return str(found[-1].parent) if found else SMOLLM2
 
 
-def _context(path: Path, style: str, length: int, tokenizer: Any) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
+def _context(
+    path: Path, style: str, length: int, tokenizer: Tokenizer, answer_tokens: int
+) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
     """(the repository's row, its kept files in order, the prompt's ids and spans)."""
     isolate_environment()
     root, folder = find_repository(path)
@@ -82,7 +112,7 @@ def _context(path: Path, style: str, length: int, tokenizer: Any) -> tuple[dict[
         build_unit(UnitTask(spec, Path(scratch) / "unit", BuildConfig(), CrawlOptions(None)))
         unit = read_unit(Path(scratch) / "unit")
         row = {**unit.repository, "target": "", "target_style": style}
-        answer = [tokenizer.eos] * _LONGEST_ANSWER[style]
+        answer = [tokenizer.eos] * answer_tokens
         documents, refused = fit_documents(
             row, lambda columns: (b.select(columns) for b in unit.batches("files")), (length,), tokenizer, answer
         )
@@ -94,26 +124,38 @@ def _context(path: Path, style: str, length: int, tokenizer: Any) -> tuple[dict[
         ]
     if not documents:
         raise Repo2CtxError(
-            f"{path}: nothing to summarize in {length:,} tokens: {', '.join(refused.values())}; raise --length"
+            f"{path}: nothing to summarize in {length:,} tokens: {', '.join(refused.values())}"
+            + ("; raise --length" if files else "")
         )
     (document,) = documents.values()
     context = {"input_ids": document.input_ids[: document.target_start], "spans": document.spans}
     return unit.repository, [p for _, p in sorted(files)], context
 
 
-def _generate(model: Any, context_C: Any, longest: int, eos: int) -> list[int]:
-    """The greedy continuation, up to the end token."""
+def _generate(
+    model: Any, context_C: Any, longest: int, tokenizer: Tokenizer, style: str, reporter: Reporter
+) -> list[int]:
+    """The greedy continuation, up to the end token; a line ends with its first line break."""
     import torch
+    from transformers import StoppingCriteria
 
     ids = torch.from_numpy(context_C.astype("int64"))[None].to(model.device)
+
+    class Watch(StoppingCriteria):
+        def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
+            reporter.advance("")
+            text = tokenizer.decode(input_ids[0, ids.shape[1] :].tolist()).lstrip() if style == "line" else ""
+            return torch.tensor(["\n" in text], device=input_ids.device)
+
     with torch.inference_mode():
         made = model.generate(
             input_ids=ids,
             attention_mask=torch.ones_like(ids),
             max_new_tokens=longest,
             do_sample=False,
-            eos_token_id=eos,
-            pad_token_id=eos,
+            eos_token_id=tokenizer.eos,
+            pad_token_id=tokenizer.eos,
+            stopping_criteria=[Watch()],
         )
     answer: list[int] = made[0, ids.shape[1] :].tolist()
     return answer
@@ -123,9 +165,11 @@ def as_markdown(found: Summary) -> str:
     """The summary, then what it rests on."""
     left = len(found.files_left_out)
     lines = [
-        found.summary,
+        printable(found.summary) + ("" if found.complete else " […]"),
         "",
         f"*{found.model} on commit {found.commit[:12]}: {found.tokens:,} tokens from {len(found.files_used):,} files; "
-        f"{left:,} files were left out" + (f", the first of them {found.files_left_out[0]}" if left else "") + ".*",
+        f"{left:,} files were left out"
+        + (f", the first of them {printable(found.files_left_out[0])}" if left else "")
+        + ".*",
     ]
     return "\n".join(lines)

@@ -17,12 +17,15 @@ from repo2ctx.graph import Graph, build_graph
 from repo2ctx.languages import RepoTree, is_config_file
 from repo2ctx.parsing import scan
 
+# Tests run side by side, and threads that wait for each other on a busy core cost far more than they bring to tiny models.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 pytest_plugins = ["tiny"]
 
 LANGUAGE_OF = {
     ".py": "Python", ".pyi": "Python", ".js": "JavaScript", ".jsx": "JavaScript", ".mjs": "JavaScript",
     ".cjs": "JavaScript", ".ts": "TypeScript", ".mts": "TypeScript", ".cts": "TypeScript", ".tsx": "TSX",
     ".go": "Go", ".java": "Java", ".c": "C", ".h": "C", ".cc": "C++", ".cpp": "C++", ".hpp": "C++", ".rs": "Rust",
+    ".rb": "Ruby", ".php": "PHP", ".cs": "C#",
 }  # fmt: skip
 
 

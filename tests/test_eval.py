@@ -9,14 +9,18 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import git
+from safetensors.torch import load_file, save_file
+from tiny import Silent
 
+from eval import run as eval_run
 from eval.likelihood import Example, examples, likelihood, score, summarise
 from eval.run import evaluate, markdown
+from repo2ctx import cli
 from repo2ctx.config import TokensConfig
-from repo2ctx.errors import ModelError, OutputError, Repo2CtxError
+from repo2ctx.errors import ModelError, OutputError, Repo2CtxError, UsageError
 from repo2ctx.models import load_base, load_tuned, read_settings
 from repo2ctx.schema import Dataset
-from repo2ctx.summarize import as_markdown, default_model, summarize
+from repo2ctx.summarize import Summary, as_markdown, default_model, summarize
 from repo2ctx.tokens import load_tokenizer
 from train import run as train_run
 
@@ -119,12 +123,13 @@ def test_a_summary_is_made_from_the_prompt_of_training(config, data, tuned, tmp_
     )
     seen = {}
 
-    def generate(model, context_C, longest, eos):
+    def generate(model, context_C, longest, tokenizer, *_):
         seen["context"], seen["longest"] = context_C, longest
-        return [70, 71, eos]
+        return [70, 71, tokenizer.eos]
 
     monkeypatch.setattr("repo2ctx.summarize._generate", generate)
-    found = summarize(repo, str(tuned), "line", None)
+    found = summarize(repo, str(tuned), "line", None, None, Silent())
+    assert found.complete
     assert seen["context"].tolist() == row.context_C.tolist()
     assert found.commit == git(repo, "rev-parse", "HEAD").strip()
     assert found.files_used == ["a.py"]
@@ -141,7 +146,8 @@ def test_a_summary_really_comes_out_of_the_model(config, data, tuned, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert set(found) == {"summary", "model", "commit", "files_used", "files_left_out", "tokens"}
+    assert set(found) == {"summary", "complete", "model", "commit", "files_used", "files_left_out", "tokens"}
+    assert "tokens of 1 files on" in done.stderr
     example = next(
         e
         for e in examples(Dataset(data), "packed/1k/train")
@@ -156,7 +162,9 @@ def test_a_summary_really_comes_out_of_the_model(config, data, tuned, tmp_path):
                 break
             ids = torch.cat([ids, torch.tensor([[made[-1]]])], 1)
     tokenizer = load_tokenizer(TokensConfig(tokenizer=str(config.model.base)))
-    assert found["summary"] == tokenizer.decode([t for t in made if t != 2]).strip()
+    said = tokenizer.decode([t for t in made if t != 2]).strip()
+    assert found["summary"] == said.partition("\n")[0]
+    assert found["complete"] == (made[-1] == 2 or "\n" in said)
 
 
 def test_the_newest_model_is_taken(tmp_path):
@@ -174,7 +182,70 @@ def test_the_newest_model_is_taken(tmp_path):
 def test_places_that_cannot_be_summarized(config, tmp_path, make_repo):
     repo = make_repo({"sub/a.py": "x = 1\n"}, "other")
     with pytest.raises(Repo2CtxError, match="inside the repository"):
-        summarize(repo / "sub", str(config.model.base), "line", 512)
-    with pytest.raises(Repo2CtxError, match="raise --length"):
-        summarize(make_repo({"README.md": "x"}, "empty"), str(config.model.base), "line", 512)
+        summarize(repo / "sub", str(config.model.base), "line", 512, None, Silent())
+    with pytest.raises(Repo2CtxError, match=r"no kept file$"):
+        summarize(
+            make_repo({"node_modules/a/index.js": "x"}, "empty"), str(config.model.base), "line", 512, None, Silent()
+        )
+    with pytest.raises(Repo2CtxError, match="no file fits; raise --length"):
+        summarize(make_repo({"a.py": "x = 1\n" * 400}, "large"), str(config.model.base), "line", 512, None, Silent())
+    with pytest.raises(UsageError, match=r"--length 1k is more than the context of .*, 512; lower it"):
+        summarize(repo, str(config.model.base), "line", 1024, None, Silent())
     assert isinstance(Example("r", None, None, 0), Example)
+
+
+def test_a_summary_cannot_steer_a_terminal(tmp_path):
+    found = Summary("a\x1b[31m\x9bb", False, "m", "c" * 40, ["a.py"], ["\x1b]0;x\x07.py"], 5)
+    shown = as_markdown(found)
+    assert shown.startswith("a\\x1b[31m\\x9bb […]\n")
+    assert all(c.isprintable() or c == "\n" for c in shown)
+    text = cli._json({"summary": found.summary, "files": found.files_left_out, "word": "naïve 日本"})
+    assert all(c.isprintable() or c == "\n" for c in text)
+    assert "naïve 日本" in text
+    assert json.loads(text)["files"] == found.files_left_out
+
+
+def test_damaged_adapters_are_refused(config, data, tuned):
+    settings = json.loads((tuned / "repo2ctx.json").read_text())
+    for change in (
+        {"base": 5},
+        {"rope_parameters": "x"},
+        {"length": "8k"},
+        {"max_position_embeddings": "x"},
+        {"length": None},
+    ):
+        (tuned / "repo2ctx.json").write_text(json.dumps(settings | change))
+        with pytest.raises(ModelError, match=f"no readable repo2ctx.json.*{next(iter(change))}"):
+            load_tuned(tuned)
+    (tuned / "repo2ctx.json").write_text(json.dumps(settings))
+    weights = load_file(tuned / "adapter_model.safetensors")
+    save_file(dict(list(weights.items())[1:]), tuned / "adapter_model.safetensors")
+    with pytest.raises(ModelError, match="missing adapter keys"):
+        load_tuned(tuned)
+    save_file({k: v * math.nan for k, v in weights.items()}, tuned / "adapter_model.safetensors")
+    with pytest.raises(ModelError, match="weights are not sound"):
+        evaluate(None, tuned, data, [1024], "train", "float32", "cpu")
+    (tuned / "adapter_model.safetensors").write_bytes(b"x")
+    with pytest.raises(ModelError, match="cannot be loaded"):
+        load_tuned(tuned)
+
+
+def test_results_that_cannot_be_written_are_told_before_the_work(config, data, tuned, tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "results" / "results.json").mkdir(parents=True)
+    for out in ("file", "file/below", "results"):
+        arguments = [
+            "eval.run",
+            "--tuned",
+            str(tuned),
+            "--data",
+            str(data),
+            "--lengths",
+            "1k",
+            "--out",
+            str(tmp_path / out),
+        ]
+        monkeypatch.setattr("sys.argv", arguments)
+        monkeypatch.setattr("eval.run.evaluate", lambda *_: pytest.fail("the work has begun"))
+        assert eval_run.main() == 1
+        assert "give another --out" in capsys.readouterr().err

@@ -2,17 +2,19 @@
 
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tiny import NATIVE, rows_of, tiny_shape
 from transformers import AutoModelForCausalLM
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 from repo2ctx.config import read_config
-from repo2ctx.errors import ConfigError, ModelError
+from repo2ctx.errors import ConfigError, ModelError, OutputError, Repo2CtxError
 from repo2ctx.models import attach_adapter, load_base, load_tuned
 from repo2ctx.repolist import parse_plain
 from train import run as train_run
@@ -22,6 +24,7 @@ from train.config import TrainConfig
 from train.loss import target_loss_sum
 from train.metrics import Metrics
 from train.model import make_model
+from train.output import run_directory
 from train.rope import yarn_parameters
 
 ROOT = Path(__file__).parents[1]
@@ -44,7 +47,7 @@ def plain_loss(model, ids: torch.Tensor, target_start: int) -> torch.Tensor:
 @pytest.mark.parametrize("scale", [2.0, 4.0, 16.0, 128.0])
 def test_yarn_is_the_papers(scale):
     theta, dim = 500_000.0, 64
-    parameters = yarn_parameters(8192, int(8192 * scale), theta)
+    parameters = yarn_parameters(8192, int(8192 * scale), {"rope_theta": theta})
     assert parameters["factor"] == scale
     shape = tiny_shape(
         hidden_size=dim * 2,
@@ -66,13 +69,15 @@ def test_yarn_is_the_papers(scale):
 
 
 def test_a_target_within_the_native_length_changes_nothing():
-    assert yarn_parameters(8192, 8192, 1e5) == {"rope_type": "default", "rope_theta": 1e5}
+    given = {"rope_theta": 1e5, "partial_rotary_factor": 0.5}
+    assert yarn_parameters(8192, 8192, given) == {"rope_type": "default"} | given
+    assert yarn_parameters(8192, 16384, given)["partial_rotary_factor"] == 0.5
     with pytest.raises(ValueError, match="positive"):
-        yarn_parameters(0, 1, 1.0)
+        yarn_parameters(0, 1, given)
 
 
 def test_frequencies_stay_in_full_precision(base):
-    model = load_base(str(base), yarn_parameters(NATIVE, 4 * NATIVE, 1e4), 4 * NATIVE, "bfloat16")
+    model = load_base(str(base), yarn_parameters(NATIVE, 4 * NATIVE, {"rope_theta": 1e4}), 4 * NATIVE, "bfloat16")
     assert model.model.rotary_emb.inv_freq.dtype == torch.float32
     assert model.lm_head.weight.dtype == torch.bfloat16
 
@@ -148,8 +153,6 @@ def test_a_resumed_run_is_the_uninterrupted_one_to_the_last_bit(config, tmp_path
 
 
 def test_the_adapter_reloads_in_plain_transformers_and_peft(config):
-    from peft import PeftModel
-
     folder = train_run.train(config)
     stored = json.loads((folder / "repo2ctx.json").read_text())
     assert stored["rope_parameters"]["factor"] == 4.0
@@ -158,11 +161,12 @@ def test_the_adapter_reloads_in_plain_transformers_and_peft(config):
     assert base.config.rope_parameters["rope_type"] == "default"
     with pytest.raises(ModelError, match="load_tuned"):
         attach_adapter(base, folder)
-    shape = base.config
-    shape.rope_parameters, shape.max_position_embeddings = stored["rope_parameters"], stored["max_position_embeddings"]
-    plain = PeftModel.from_pretrained(
-        AutoModelForCausalLM.from_pretrained(config.model.base, config=shape), folder
-    ).eval()
+    code = next(
+        b for b in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL) if "peft" in b
+    )
+    names: dict = {}
+    exec(code.replace("outputs/my/model", str(folder)), names)
+    plain = names["model"].eval()
     ours = load_tuned(folder).eval()
     ids = torch.randint(0, 512, (1, 8), generator=torch.Generator().manual_seed(1))
     positions = torch.arange(10_000, 10_008)[None]
@@ -196,7 +200,7 @@ def test_what_does_not_fit_is_told(config, tmp_path):
 
 def test_bases_that_cannot_be_extended_are_refused(config, base):
     shape = json.loads((base / "config.json").read_text())
-    scaled = shape | {"rope_parameters": yarn_parameters(256, 512, 1e4)}
+    scaled = shape | {"rope_parameters": yarn_parameters(256, 512, {"rope_theta": 1e4})}
     (base / "config.json").write_text(json.dumps(scaled))
     with pytest.raises(ModelError, match="RoPE scaling of its own"):
         train_run.train(config)
@@ -234,7 +238,7 @@ def test_other_rows_are_not_gone_on_with(config, tmp_path, make_repo, base):
     shutil.rmtree(config.data.path)
     repo = make_repo({"README.md": "# T\n\nKeeps other notes and finds them again.\n", "a.py": "x = 1\n"}, "other")
     rows_of([parse_plain(str(repo), tmp_path)], base, config.data.path)
-    with pytest.raises(ConfigError, match="was made on other rows"):
+    with pytest.raises(ConfigError, match="holds a run on other rows"):
         train_run.train(config)
 
 
@@ -274,3 +278,141 @@ def test_recipes_can_be_read_without_data_or_model():
         assert read_config(TrainConfig, recipe, {"optim": {"steps": 3}}).optim.steps == 3
     with pytest.raises(ConfigError, match="did you mean 'steps'"):
         read_config(TrainConfig, ROOT / "data" / "recipes" / "demo.yaml", {"optim": {"step": 3}})
+
+
+def test_what_lies_in_out_is_not_ours_to_remove(config):
+    (config.out / "model").mkdir(parents=True)
+    (config.out / "model" / "important.txt").write_text("mine")
+    with pytest.raises(OutputError, match="holds model of something else; give another `out`"):
+        train_run.train(config)
+    assert (config.out / "model" / "important.txt").read_text() == "mine"
+
+
+def test_one_process_at_a_time(config):
+    identity = {"config": {}, "rows": ""}
+    with run_directory(config.out, identity), pytest.raises(OutputError, match="another process is training there"):
+        train_run.train(config)
+    train_run.train(changed(config, optim={"steps": 1}))
+
+
+def test_an_out_that_cannot_be_written(config, tmp_path):
+    (tmp_path / "file").write_text("")
+    for out in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(OutputError, match="give another `out`"):
+            train_run.train(changed(config, out=out))
+
+
+def test_a_damaged_checkpoint_is_told_and_the_one_before_it_serves(config, tmp_path):
+    config = changed(config, lora={"dropout": 0.1})
+    train_run.train(config)
+    expected = (config.out / "model" / "adapter_model.safetensors").read_bytes()
+    place = config.out / "checkpoints" / "step-000006"
+    (config.out / "checkpoints" / "step-9").mkdir()
+    (config.out / "checkpoints" / "step-000007.bak").mkdir()
+    for name in ("state.pt", "adapter_model.safetensors", "run.json"):
+        kept = (place / name).read_bytes()
+        for damage in (kept[:-9], b"", kept.replace(b"6", b"7", 1) if name == "run.json" else kept[:-1] + b"?"):
+            (place / name).write_bytes(damage)
+            if damage != kept and name == "run.json" and b"7" in damage:
+                continue
+            with pytest.raises(OutputError, match=r"step-000006: is damaged; remove it"):
+                train_run.train(config)
+        (place / name).write_bytes(kept)
+    shutil.rmtree(place)
+    train_run.train(config)
+    assert (config.out / "model" / "adapter_model.safetensors").read_bytes() == expected
+    assert newest(config.out / "checkpoints") == place
+
+
+def test_the_newest_checkpoint_is_that_of_the_last_step(tmp_path):
+    for name in ("step-999999", "step-1000000", "step-000003", "step-2", "notes"):
+        (tmp_path / name).mkdir()
+    assert newest(tmp_path).name == "step-1000000"
+
+
+def test_weights_that_are_not_finite_are_never_saved(config):
+    config = changed(config, checkpoint={"every": 1})
+    real = torch.optim.AdamW.step
+
+    def explode(self, *arguments):
+        real(self, *arguments)
+        self.param_groups[0]["params"][0].data[0] = math.inf
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.optim.AdamW, "step", explode)
+        with pytest.raises(Repo2CtxError, match=r"weights that are not finite, on rows .* lower optim.lr"):
+            train_run.train(config)
+    assert newest(config.out / "checkpoints") is None
+    assert not (config.out / "model").exists()
+
+
+def test_a_bases_own_code_is_never_run(config, base, tmp_path):
+    marker = tmp_path / "ran"
+    code = f"open({str(marker)!r}, 'w')\nfrom transformers import LlamaConfig as C, LlamaForCausalLM as M\n"
+    (base / "evil.py").write_text(code)
+    shape = json.loads((base / "config.json").read_text())
+    shape |= {"model_type": "own", "auto_map": {"AutoConfig": "evil.C", "AutoModelForCausalLM": "evil.M"}}
+    (base / "config.json").write_text(json.dumps(shape))
+    with pytest.raises(ModelError, match="cannot be loaded"):
+        train_run.train(config)
+    assert not marker.exists()
+
+
+def test_a_base_that_is_not_whole_is_refused(config, base):
+    weights = load_file(base / "model.safetensors")
+    weights.pop("model.layers.1.mlp.up_proj.weight")
+    save_file(weights, base / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ModelError, match=r"lack 1 weights, such as model.layers.1.mlp.up_proj.weight"):
+        train_run.train(config)
+
+
+def test_a_shard_whose_bytes_changed_is_refused(config):
+    shard = next(p for p in config.data.path.glob("packed/1k/train/*.arrow"))
+    whole = shard.read_bytes()
+    shard.write_bytes(whole[:2000] + b"\1" + whole[2001:])
+    with pytest.raises(OutputError, match="its bytes are not those that were written"):
+        train_run.train(config)
+    shard.unlink()
+    with pytest.raises(OutputError, match="cannot be read"):
+        train_run.train(config)
+
+
+def test_a_base_is_stored_by_its_own_path(config, base, monkeypatch):
+    monkeypatch.chdir(base.parent)
+    folder = train_run.train(changed(config, model={"base": "base"}, optim={"steps": 1}))
+    monkeypatch.chdir("/")
+    assert json.loads((folder / "repo2ctx.json").read_text())["base"] == str(base)
+    load_tuned(str(folder))
+    assert "rope_parameters" in (folder / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("override", "says"),
+    [
+        ("optim.lr=[", "is not YAML"),
+        ("optim.lr=.inf", "optim.lr"),
+        ("optim.lr=abc", "optim.lr"),
+        ("out.x=1", "out is 'outputs/demo', and has no x"),
+        ("seed=-1", "seed"),
+        ("lora.modules=[]", "lora.modules"),
+        ("lora.r=100000000000", "lora.r"),
+        ("optim.rows_per_step=1000000000000", "rows_per_step"),
+        ("optim.=1", "expected section.key=value"),
+        ("optim", "expected section.key=value"),
+        ("optimal.lr=1", "optimal"),
+    ],
+)
+def test_overrides_that_cannot_be_used(override, says, monkeypatch, capsys):
+    recipe = str(ROOT / "data" / "recipes" / "demo.yaml")
+    monkeypatch.setattr("sys.argv", ["train.run", "--config", recipe, override, "--dry-run"])
+    assert train_run.main() == 2
+    assert says in capsys.readouterr().err
+
+
+def test_top_level_overrides(monkeypatch, capsys):
+    recipe = str(ROOT / "data" / "recipes" / "demo.yaml")
+    monkeypatch.setattr(
+        "sys.argv", ["train.run", "--config", recipe, "seed=5", "out=x/y", "optim.lr=1e-4", "--dry-run"]
+    )
+    assert train_run.main() == 0
+    assert "out: x/y\nseed: 5\n" in capsys.readouterr().out

@@ -14,6 +14,8 @@ from repo2ctx.errors import ConfigError
 from repo2ctx.schema import Dataset
 from repo2ctx.tokens import Tokenizer
 
+_LONGEST_CHECKED = 1 << 16  # characters of a file
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingDocument:
@@ -38,6 +40,7 @@ class Rows:
         self.dataset = Dataset(data)
         self.table = table
         self.seed = seed
+        self.dataset.check(table)
         self.count = sum(shard.rows for shard in self.dataset.shards(table))
         if not self.count:
             tables = [t for t in self.dataset.tables() if t.startswith("packed/")]
@@ -48,24 +51,36 @@ class Rows:
         """SHA-256 of what the rows are: a resumed run must find the same."""
         return hashlib.sha256("".join(s.sha256 for s in self.dataset.shards(self.table)).encode()).hexdigest()
 
-    def check_tokenizer(self, tokenizer: Tokenizer) -> None:
+    def check_tokenizer(self, tokenizer: Tokenizer, model: str) -> None:
         """Raise ConfigError if the rows hold another tokenizer's ids than the model's.
 
-        Tokenizers of the same vocabulary can come as different files; so the ids themselves are compared, on a target.
+        Tokenizers of the same vocabulary can come as different files, so the ids themselves are compared: of the first
+        document's target, and of its files.
         """
         if self.dataset.manifest["tokenizer_fingerprint"] == tokenizer.fingerprint:
             return
-        segment = (row := self.dataset.packed_row(self.table, 0))["segments"][0]
-        have = row["input_ids"][segment["target_start"] : segment["target_end"]].tolist()
-        target = next(r["target"] for r in self.dataset.repositories() if r["id"] == segment["repository"])
-        want = [*tokenizer.encode(target), tokenizer.eos]
-        if have != want:
-            packed = self.dataset.manifest["config"]["tokens"]["tokenizer"]
-            raise ConfigError(
-                f"{self.dataset.out}: was packed with tokenizer {packed!r}, whose ids are not those of the model: the target "
-                f"of {segment['repository']} is {have[:4]}…, but the model reads {want[:4]}…; build with --tokenizer "
-                f"{tokenizer.name}"
-            )
+        for what, text, have in self._pieces():
+            want = tokenizer.encode(text)
+            if have != want:
+                first = next((i for i, pair in enumerate(zip(have, want, strict=False)) if pair[0] != pair[1]), 0)
+                packed = self.dataset.manifest["config"]["tokens"]["tokenizer"]
+                raise ConfigError(
+                    f"{self.dataset.out}: was packed with tokenizer {packed!r}, whose ids are not those of the model: {what} has "
+                    f"{have[first : first + 4]} where the model reads {want[first : first + 4]}; build with --tokenizer {model}"
+                )
+
+    def _pieces(self) -> Iterator[tuple[str, str, list[int]]]:
+        """(what it is, its text, its ids without the end token) of the first document's parts."""
+        row = self.dataset.packed_row(self.table, 0)
+        segment = row["segments"][0]
+        repository, ids = segment["repository"], row["input_ids"]
+        target = next(r["target"] for r in self.dataset.repositories() if r["id"] == repository)
+        yield f"the target of {repository}", target, ids[segment["target_start"] : segment["target_end"] - 1].tolist()
+        spans = {s["path"]: s for s in row["spans"] if s["segment"] == 0 and s["fidelity"] == "full"}
+        for batch in self.dataset.of_repository("files", repository, ("path", "text")):
+            for path, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                if path in spans and len(text) <= _LONGEST_CHECKED:
+                    yield f"{path} of {repository}", text, ids[spans[path]["start"] : spans[path]["end"]].tolist()
 
     def index(self, k: int) -> int:
         epoch, place = divmod(k, self.count)

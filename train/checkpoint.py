@@ -5,21 +5,26 @@ A checkpoint is a PEFT directory (usable by itself) plus optimizer, random state
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+import yaml
 from peft import set_peft_model_state_dict
 from safetensors.torch import load_file
 
+from repo2ctx.errors import OutputError
 from repo2ctx.models import write_settings
-from repo2ctx.shards import finish_folder, partial_folder
+from repo2ctx.shards import finish_folder, partial_folder, write_json
 
 _STATE, _RUN = "state.pt", "run.json"
+_PLACE = re.compile(r"step-(\d{6,})")
 
 
 def save_adapter(model: Any, tokenizer: Sequence[Path], settings: Mapping[str, Any], folder: Path) -> None:
@@ -32,8 +37,23 @@ def save_adapter(model: Any, tokenizer: Sequence[Path], settings: Mapping[str, A
 def _write_adapter(model: Any, tokenizer: Sequence[Path], settings: Mapping[str, Any], folder: Path) -> None:
     model.save_pretrained(folder)
     write_settings(folder, settings)
+    (folder / "README.md").write_text(_card(settings), "utf-8")
     for file in tokenizer:
         shutil.copyfile(file, folder / file.name)
+
+
+def _card(settings: Mapping[str, Any]) -> str:
+    """The model card."""
+    front = {"library_name": "peft", "pipeline_tag": "text-generation", "tags": ["lora", "long-context", "code"]}
+    base = settings["base"]
+    named = {} if base == "smollm2" or Path(base).is_dir() else {"base_model": base}
+    return (
+        f"---\n{yaml.safe_dump(named | front, sort_keys=False)}---\n\nA LoRA adapter that summarizes repositories, made by "
+        f"repo2ctx from {base} on rows of {settings['length']:,} tokens. It belongs on a base with\n\n"
+        f"    rope_parameters = {json.dumps(settings['rope_parameters'])}\n"
+        f"    max_position_embeddings = {settings['max_position_embeddings']}\n\n"
+        "which PEFT does not set; `repo2ctx.models.load_tuned(DIRECTORY)` does. `repo2ctx.json` has the same for programs.\n"
+    )
 
 
 def save_checkpoint(
@@ -43,21 +63,19 @@ def save_checkpoint(
     settings: Mapping[str, Any],
     optimizer: torch.optim.Optimizer,
     scheduler: torch.optim.lr_scheduler.LRScheduler,
-    run: Mapping[str, Any],
+    step: int,
     keep: int,
 ) -> None:
-    """Write `folder/step-<run["step"]>`, then remove the oldest beyond `keep`."""
-    place = folder / f"step-{run['step']:06d}"
+    """Write `folder/step-<step>`, then remove the oldest beyond `keep`."""
+    place = folder / f"step-{step:06d}"
     aside = partial_folder(place)
     _write_adapter(model, tokenizer, settings, aside)
     state = {"optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict(), "random": _random()}
     torch.save(state, aside / _STATE)
-    with (aside / _RUN).open("w") as file:
-        json.dump(dict(run), file, indent=1, sort_keys=True)
-        file.flush()
-        os.fsync(file.fileno())
+    files = {path.name: _digest(path) for path in sorted(aside.iterdir())}
+    write_json(aside / _RUN, {"step": step, "files": files})
     finish_folder(aside, place)
-    for old in sorted(folder.glob("step-*"))[:-keep]:
+    for old in _all(folder)[:-keep]:
         shutil.rmtree(old)
 
 
@@ -67,20 +85,38 @@ def _random() -> dict[str, Any]:
 
 
 def newest(folder: Path) -> Path | None:
-    """The newest whole checkpoint, or None."""
-    return max(folder.glob("step-*"), default=None)
+    """The newest checkpoint, or None."""
+    return next(reversed(_all(folder)), None)
 
 
-def read_run(place: Path) -> dict[str, Any]:
-    """The position and configuration of the run that made the checkpoint."""
-    run: dict[str, Any] = json.loads((place / _RUN).read_text("utf-8"))
-    return run
+def _all(folder: Path) -> list[Path]:
+    """The checkpoints, oldest first; what else lies beside them is left alone."""
+    steps = {int(match[1]): p for p in folder.glob("step-*") if (match := _PLACE.fullmatch(p.name)) and p.is_dir()}
+    return [steps[step] for step in sorted(steps)]
+
+
+def _digest(path: Path) -> str:
+    """SHA-256 of a file, which is synced."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read_step(place: Path) -> int:
+    try:
+        run = json.loads((place / _RUN).read_text("utf-8"))
+        if all(_digest(place / name) == digest for name, digest in run["files"].items()):
+            return int(run["step"])
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        pass
+    raise OutputError(f"{place}: is damaged; remove it, and run again to go on from the checkpoint before it")
 
 
 def load_checkpoint(
     place: Path, model: Any, optimizer: torch.optim.Optimizer, scheduler: torch.optim.lr_scheduler.LRScheduler
-) -> None:
-    """Put everything back as it was."""
+) -> int:
+    """Put everything back as it was, and return the step. Raises OutputError if the checkpoint is not whole."""
+    step = _read_step(place)
     set_peft_model_state_dict(model, load_file(place / "adapter_model.safetensors"))
     state = torch.load(place / _STATE, weights_only=True, map_location="cpu")
     optimizer.load_state_dict(state["optimizer"])
@@ -88,3 +124,4 @@ def load_checkpoint(
     torch.set_rng_state(state["random"]["cpu"])
     if state["random"]["cuda"]:
         torch.cuda.set_rng_state_all(state["random"]["cuda"])
+    return step

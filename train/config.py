@@ -41,21 +41,21 @@ class RopeSection(Section):
 class LoraSection(Section):
     """The adapter (PEFT LoRA)."""
 
-    r: int = Field(16, gt=0)
+    r: int = Field(16, gt=0, le=8192)
     alpha: int = Field(32, gt=0)
     dropout: float = Field(0.0, ge=0, lt=1)
-    modules: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "o_proj")
+    modules: tuple[str, ...] = Field(("q_proj", "k_proj", "v_proj", "o_proj"), min_length=1)
 
 
 class OptimSection(Section):
     """AdamW with linear warm-up and cosine decay."""
 
-    lr: float = Field(2e-4, gt=0)
+    lr: float = Field(2e-4, gt=0, le=10)
     weight_decay: float = Field(0.0, ge=0)
     warmup_steps: int = Field(2, ge=0)
     clip_norm: float = Field(1.0, gt=0)
     steps: int = Field(15, gt=0)
-    rows_per_step: int = Field(1, gt=0)
+    rows_per_step: int = Field(1, gt=0, le=1 << 20)
 
 
 class CheckpointSection(Section):
@@ -75,4 +75,4 @@ class TrainConfig(Section):
     optim: OptimSection = OptimSection()
     checkpoint: CheckpointSection = CheckpointSection()
     out: Path
-    seed: int = 0
+    seed: int = Field(0, ge=0, lt=1 << 63)

@@ -10,6 +10,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from repo2ctx.shards import write_text
+
 
 class Metrics:
     """Appends a line per step to `path` and shows it; use as a context manager.
@@ -23,7 +25,7 @@ class Metrics:
         kept = []
         if path.exists():
             kept = [line for line in path.read_text("utf-8").splitlines() if _step(line) <= after]
-        path.write_text("".join(line + "\n" for line in kept), "utf-8")
+        write_text(path, "".join(line + "\n" for line in kept))
         self.console = Console(stderr=True)
         self.bar = Progress(
             TextColumn("{task.description:>12}"),
@@ -33,6 +35,7 @@ class Metrics:
             TimeRemainingColumn(elapsed_when_finished=True),
             TextColumn("{task.fields[state]}"),
             console=self.console,
+            speed_estimate_period=3600,  # a step can take longer than the 30 seconds that rich looks back
             disable=not self.console.is_terminal,
         )
         self.task = self.bar.add_task("training", total=steps, completed=after, state="")
@@ -56,7 +59,10 @@ class Metrics:
 
     def notice(self, text: str) -> None:
         """Say something without disturbing the bar."""
-        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        try:
+            self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        except BrokenPipeError:  # who was told has gone; the training goes on
+            self.console.quiet = True
 
 
 def _step(line: str) -> float:

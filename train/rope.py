@@ -7,21 +7,23 @@ finish a turn are divided by the factor s = target / native, and between them a 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 
-def yarn_parameters(native: int, target: int, theta: float) -> dict[str, Any]:
-    """`rope_parameters` for positions up to `target` of a model trained on `native` with base `theta`.
+def yarn_parameters(native: int, target: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    """`rope_parameters` for positions up to `target` of a model trained on `native` positions.
 
+    given: the model's own, of type default: rope_theta, and whatever else it has, such as partial_rotary_factor, stays.
     A target that the native length covers leaves RoPE as it is. Raises ValueError for lengths that are not positive.
     """
     if native <= 0 or target <= 0:
         raise ValueError(f"lengths must be positive, not native {native} and target {target}")
     if target <= native:
-        return {"rope_type": "default", "rope_theta": theta}
+        return {**given, "rope_type": "default"}
     return {
+        **given,
         "rope_type": "yarn",
-        "rope_theta": theta,
         "factor": target / native,
         "original_max_position_embeddings": native,
     }

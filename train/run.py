@@ -24,11 +24,12 @@ from repo2ctx.prompt import PROMPT_VERSION
 from repo2ctx.schema import SCHEMA_VERSION
 from repo2ctx.tokens import load_tokenizer
 from train.batches import Rows
-from train.checkpoint import load_checkpoint, newest, read_run, save_adapter, save_checkpoint
+from train.checkpoint import load_checkpoint, newest, save_adapter, save_checkpoint
 from train.config import TrainConfig
 from train.loss import target_loss_sum
 from train.metrics import Metrics
-from train.model import make_model
+from train.model import describe, make_model
+from train.output import run_directory
 
 
 def train(config: TrainConfig) -> Path:
@@ -36,11 +37,7 @@ def train(config: TrainConfig) -> Path:
     torch.manual_seed(config.seed)
     rows = Rows(config.data.path, config.data.table, config.seed)
     tokenizer = tokenizer_files(config.model.base)
-    rows.check_tokenizer(load_tokenizer(TokensConfig(tokenizer=str(tokenizer[0].parent))))
-    checkpoints = config.out / "checkpoints"
-    run: dict[str, Any] = {"step": 0, "config": config.model_dump(mode="json"), "rows": rows.digest}
-    if (place := newest(checkpoints)) is not None:
-        run = resumed(run, place)
+    rows.check_tokenizer(load_tokenizer(TokensConfig(tokenizer=str(tokenizer[0].parent))), config.model.base)
     model, settings = make_model(config)
     settings |= {
         "prompt_version": PROMPT_VERSION,
@@ -51,66 +48,47 @@ def train(config: TrainConfig) -> Path:
     weights = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=config.optim.lr, weight_decay=config.optim.weight_decay)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _schedule(step, config))
-    if place is not None:
-        load_checkpoint(place, model, optimizer, scheduler)
+    checkpoints, step, last = config.out / "checkpoints", 0, config.optim.steps
 
-    with Metrics(config.out / "metrics.jsonl", config.optim.steps, run["step"]) as metrics:
-        if place is not None:
-            metrics.notice(f"going on from {place}")
-        while run["step"] < config.optim.steps:
-            start = time.monotonic()
-            first = run["step"] * config.optim.rows_per_step
-            documents = [d for k in range(first, first + config.optim.rows_per_step) for d in rows.documents(k)]
-            counted = sum(d.counted for d in documents)
-            loss = 0.0
-            for document in documents:
-                ids_T = document.ids_T.to(model.device)
-                part = target_loss_sum(model, ids_T, document.target_start) / counted
-                part.backward()  # type: ignore[no-untyped-call]
-                loss += part.item()
-            norm = torch.nn.utils.clip_grad_norm_(weights, config.optim.clip_norm).item()
-            if not math.isfinite(loss) or not math.isfinite(norm):
-                names = ", ".join(str(rows.index(k)) for k in range(first, first + config.optim.rows_per_step))
-                raise Repo2CtxError(
-                    f"step {run['step'] + 1}: loss {loss}, gradient norm {norm}, on rows {names} of {config.data.table}; "
-                    f"lower optim.lr, or look at the rows; the newest checkpoint is {newest(checkpoints)}"
-                )
-            rate = scheduler.get_last_lr()[0]
-            optimizer.step()
-            scheduler.step()
-            optimizer.zero_grad()
-            run["step"] += 1
-
-            tokens, seconds = sum(len(d.ids_T) for d in documents), time.monotonic() - start
-            record = {"step": run["step"], "loss": loss, "grad_norm": norm, "lr": rate, "target_tokens": counted}
-            record |= {"tokens": tokens, "seconds": round(seconds, 3), "tokens_per_s": round(tokens / seconds, 1)}
-            metrics.write(record)
-            if run["step"] % config.checkpoint.every == 0 or run["step"] == config.optim.steps:
-                keep = config.checkpoint.keep
-                save_checkpoint(checkpoints, model, tokenizer, settings, optimizer, scheduler, run, keep)
-    save_adapter(model, tokenizer, settings, config.out / "model")
+    with run_directory(config.out, {"config": config.model_dump(mode="json"), "rows": rows.digest}):
+        if (place := newest(checkpoints)) is not None:
+            step = load_checkpoint(place, model, optimizer, scheduler)
+        with Metrics(config.out / "metrics.jsonl", last, step) as metrics:
+            metrics.notice(describe(model, settings, rows.count))
+            if place is not None:
+                metrics.notice(f"nothing to do: {place} is the end" if step == last else f"going on from {place}")
+            while step < last:
+                start, first = time.monotonic(), step * config.optim.rows_per_step
+                documents = [d for k in range(first, first + config.optim.rows_per_step) for d in rows.documents(k)]
+                counted = sum(d.counted for d in documents)
+                loss = 0.0
+                for document in documents:
+                    ids_T = document.ids_T.to(model.device)
+                    part = target_loss_sum(model, ids_T, document.target_start) / counted
+                    part.backward()  # type: ignore[no-untyped-call]
+                    loss += part.item()
+                norm = torch.nn.utils.clip_grad_norm_(weights, config.optim.clip_norm).item()
+                rate = scheduler.get_last_lr()[0]
+                optimizer.step()
+                scheduler.step()
+                optimizer.zero_grad()
+                step += 1
+                if not (math.isfinite(loss) and math.isfinite(norm) and all(p.isfinite().all() for p in weights)):
+                    names = ", ".join(str(rows.index(k)) for k in range(first, first + config.optim.rows_per_step))
+                    raise Repo2CtxError(
+                        f"step {step}: loss {loss}, gradient norm {norm}, or weights that are not finite, on rows {names} of "
+                        f"{config.data.table}; lower optim.lr, or look at the base and the rows; nothing of this step is kept"
+                    )
+                tokens, seconds = sum(len(d.ids_T) for d in documents), time.monotonic() - start
+                record = {"step": step, "loss": loss, "grad_norm": norm, "lr": rate, "target_tokens": counted}
+                record |= {"tokens": tokens, "seconds": round(seconds, 3), "tokens_per_s": round(tokens / seconds, 1)}
+                metrics.write(record)
+                if step % config.checkpoint.every == 0 or step == last:
+                    keep = config.checkpoint.keep
+                    save_checkpoint(checkpoints, model, tokenizer, settings, optimizer, scheduler, step, keep)
+                    metrics.notice(f"saved checkpoint {step}")
+        save_adapter(model, tokenizer, settings, config.out / "model")
     return config.out / "model"
-
-
-def resumed(run: dict[str, Any], place: Path) -> dict[str, Any]:
-    """The position to go on from. Raises ConfigError if the checkpoint at `place` belongs to another run."""
-    earlier = read_run(place)
-    if earlier["rows"] != run["rows"]:
-        raise ConfigError(f"{place}: was made on other rows; give another `out`, or remove {place.parent.parent}")
-    before, now = _flat(earlier["config"]), _flat(run["config"])
-    changed = [f"{key} {before.get(key)} -> {now.get(key)}" for key in now | before if before.get(key) != now.get(key)]
-    if changed:
-        raise ConfigError(
-            f"{place}: was made with another configuration ({'; '.join(changed)}); give another `out`, or remove "
-            f"{place.parent.parent}"
-        )
-    return earlier
-
-
-def _flat(config: dict[str, Any]) -> dict[str, Any]:
-    """{"optim.lr": …} of a dumped configuration."""
-    sections = ((s, o if isinstance(o, dict) else {"": o}) for s, o in config.items())
-    return {f"{section}.{key}".rstrip("."): value for section, options in sections for key, value in options.items()}
 
 
 def _schedule(step: int, config: TrainConfig) -> float:
@@ -121,14 +99,21 @@ def _schedule(step: int, config: TrainConfig) -> float:
     return 0.1 + 0.45 * (1 + math.cos(math.pi * min(1.0, done)))
 
 
-def _overrides(pairs: list[str]) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+def _overrides(pairs: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
     for pair in pairs:
-        name, equals, value = pair.partition("=")
+        name, equals, text = pair.partition("=")
         section, dot, key = name.partition(".")
-        if not equals or not dot:
-            raise ConfigError(f"{pair!r}: expected section.key=value, such as optim.steps=100")
-        found.setdefault(section, {})[key] = yaml.safe_load(value)
+        try:
+            value = yaml.safe_load(text)
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            raise ConfigError(f"{pair!r}: its value is not YAML ({' '.join(str(error).split())[:200]})") from error
+        if not equals or not section or (dot and not key):
+            raise ConfigError(f"{pair!r}: expected section.key=value, such as optim.steps=100, or seed=1")
+        if dot and isinstance(found.setdefault(section, {}), dict):
+            found[section][key] = value
+        else:
+            found[section] = value
     return found
 
 
@@ -152,6 +137,9 @@ def main() -> int:
     except Repo2CtxError as error:
         print(*(f"train: {line}" for line in str(error).splitlines()), sep="\n", file=sys.stderr)
         return error.exit_code
+    except OSError as error:
+        print(f"train: {error}; mend that, and run the same command again to go on", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("train: interrupted; run the same command again to go on from the newest checkpoint", file=sys.stderr)
         return 130

@@ -11,7 +11,7 @@ A language is one module here. It defines
                   all files of the language at once, so that it can index them first. An import that is
                   surely external yields nothing; one that looks internal and leads nowhere is Unresolved.
 
-and is named in `MODULES`. Nothing else has to change.
+and is named in `MODULES`. Nothing else has to change. Languages that have no module share `generic`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import posixpath
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache, cached_property
+from types import ModuleType
 from typing import Protocol, cast
 
 from tree_sitter import Node
@@ -29,7 +30,7 @@ from repo2ctx.records import Edge, Syntax, Unresolved
 
 _LONGEST_LINE = 20_000
 
-MODULES = ("python", "javascript", "go", "java", "c", "rust")
+MODULES = ("python", "javascript", "go", "java", "csharp", "c", "rust", "ruby", "php")
 """The modules of this package that are languages, in the order in which they resolve."""
 
 
@@ -53,6 +54,12 @@ def languages() -> dict[str, Language]:
         module = cast(Language, importlib.import_module(f"repo2ctx.languages.{name}"))
         found.update(dict.fromkeys(module.GRAMMARS, module))
     return found
+
+
+def rules(name: str) -> ModuleType:
+    """The module that resolves what files of a language import: its own, or the generic one."""
+    own = languages().get(name)
+    return importlib.import_module(own.__name__ if own else "repo2ctx.languages.generic")
 
 
 @cache
