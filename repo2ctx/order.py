@@ -1,10 +1,12 @@
 """Edges -> order and rank: dependencies first, cycles broken where it costs least, the same on every run. Pure.
 
 Order: strongly connected components are condensed and visited depth first, so that a file stands soon after what
-it needs; roots go manifests, code, examples, tests, docs, configuration, each by path. Inside a component the hard
-edges decide and soft ones give way; a cycle of hard edges is cut by the greedy heuristic of Eades, Lin and Smyth
-(1993). Rank: PageRank over the edges that the order satisfies (soft ones at half weight), with the role as the prior;
-the others would let weight turn in circles and pile up in any small cycle. Linear but for logarithms; no recursion.
+it needs; roots go manifests, code, examples, tests, docs, configuration, each by path. Inside a component the weakest
+edges give way first: soft ones that the file does not spell out (autoload, implements, test), then the other soft ones;
+a cycle of hard edges is cut by the greedy heuristic of Eades, Lin and Smyth (1993).
+
+Rank: PageRank over the edges that the order satisfies (soft ones at half weight), with the role as the prior; the others
+would let weight turn in circles and pile up in any small cycle. Linear but for logarithms; no deep recursion.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from repo2ctx.records import Edge, OrderQuality, Placed
 _ROLE_ORDER = {role: i for i, role in enumerate(("manifest", "code", "example", "test", "docs", "config"))}
 _ROLE_PRIOR = {"manifest": 2.0, "code": 1.0, "docs": 0.5, "example": 0.3, "test": 0.2, "config": 0.1}
 _ENTRY_POINTS = frozenset("__init__ __main__ main index app lib mod cli server setup".split())
+_IMPLICIT, _SOFT, _HARD = range(3)  # how firmly an edge holds
+_IMPLICIT_KINDS = frozenset({"autoload", "implements", "test"})
 _SOFT_WEIGHT = 0.5
 _ENTRY_BONUS = 2.0
 _RANK_DIGITS = 12  # what floating point keeps equal between machines
@@ -37,17 +41,17 @@ def order(roles: Mapping[str, str], edges: Collection[Edge]) -> Ordered:
     """Place every file of `roles` (path -> role); `edges` are among them."""
     paths = sorted(roles, key=lambda p: (_ROLE_ORDER[roles[p]], p))
     number = {path: i for i, path in enumerate(paths)}
-    needs: list[dict[int, bool]] = [{} for _ in paths]  # file -> {file it needs: whether hard}
+    needs: list[dict[int, int]] = [{} for _ in paths]  # file -> {file it needs: how firmly}
     for edge in sorted(edges):
         source, target = number[edge.source], number[edge.target]
-        needs[source][target] = needs[source].get(target, False) or edge.strength == "hard"
-    components = _components(len(paths), needs)
+        needs[source][target] = max(needs[source].get(target, _IMPLICIT), _firmness(edge))
+    components = _components(len(paths), needs, _IMPLICIT)
     sequence = _visit(components, needs)
     position = [0] * len(paths)
     component = [0] * len(paths)
     place = 0
     for index, members in enumerate(sequence):
-        for file in _inside(members, needs):
+        for file in _inside(members, needs, _IMPLICIT):
             position[file], component[file] = place, index
             place += 1
     ranks = _ranks(paths, roles, needs, position)
@@ -57,15 +61,21 @@ def order(roles: Mapping[str, str], edges: Collection[Edge]) -> Ordered:
     return Ordered(tuple(sorted(placed, key=lambda p: p.position)), quality)
 
 
-def _components(count: int, needs: Sequence[Mapping[int, bool]], hard_only: bool = False) -> list[list[int]]:
-    """Strongly connected components, each sorted, sorted by their first member."""
+def _firmness(edge: Edge) -> int:
+    if edge.strength == "hard":
+        return _HARD
+    return _IMPLICIT if edge.kind in _IMPLICIT_KINDS else _SOFT
+
+
+def _components(count: int, needs: Sequence[Mapping[int, int]], least: int) -> list[list[int]]:
+    """Strongly connected components under the edges at least so firm, each sorted, sorted by their first member."""
     graph = rx.PyDiGraph()
     graph.add_nodes_from(range(count))
-    graph.extend_from_edge_list([(a, b) for a in range(count) for b, hard in needs[a].items() if hard or not hard_only])
+    graph.extend_from_edge_list([(a, b) for a in range(count) for b, firm in needs[a].items() if firm >= least])
     return sorted(sorted(c) for c in rx.strongly_connected_components(graph))
 
 
-def _visit(components: list[list[int]], needs: Sequence[Mapping[int, bool]]) -> list[list[int]]:
+def _visit(components: list[list[int]], needs: Sequence[Mapping[int, int]]) -> list[list[int]]:
     """The components, each after those it needs: depth first, in order of their first member."""
     home = {file: i for i, members in enumerate(components) for file in members}
     below = [sorted({home[b] for a in members for b in needs[a]} - {i}) for i, members in enumerate(components)]
@@ -86,39 +96,40 @@ def _visit(components: list[list[int]], needs: Sequence[Mapping[int, bool]]) -> 
     return sequence
 
 
-def _inside(members: Sequence[int], needs: Sequence[Mapping[int, bool]]) -> list[int]:
-    """The files of one component in order: hard edges first, soft ones as far as they then can be."""
+def _inside(members: Sequence[int], needs: Sequence[Mapping[int, int]], least: int) -> list[int]:
+    """The files of one component in order: edges as firm as `least` hold as far as the firmer ones let them."""
     if len(members) == 1:
         return list(members)
     local = {file: i for i, file in enumerate(members)}
-    inner = [{local[b]: hard for b, hard in needs[a].items() if b in local} for a in members]
-    knots = _components(len(members), inner, hard_only=True)
+    inner = [{local[b]: firm for b, firm in needs[a].items() if b in local} for a in members]
+    if least == _HARD:
+        return [members[i] for i in _cut_cycle(range(len(members)), inner)]
+    knots = _components(len(members), inner, least + 1)
     home = {file: i for i, knot in enumerate(knots) for file in knot}
-    hard: list[set[int]] = [set() for _ in knots]
-    soft: list[set[int]] = [set() for _ in knots]
+    firm: list[set[int]] = [set() for _ in knots]
+    weak: list[set[int]] = [set() for _ in knots]
     for a, targets in enumerate(inner):
-        for b, is_hard in targets.items():
+        for b, firmness in targets.items():
             if home[a] != home[b]:
-                (hard if is_hard else soft)[home[a]].add(home[b])
+                (firm if firmness > least else weak)[home[a]].add(home[b])
     result: list[int] = []
-    for knot in _hard_then_soft(hard, soft):
-        cut = _cut_cycle(knots[knot], inner) if len(knots[knot]) > 1 else knots[knot]
-        result += [members[i] for i in cut]
+    for knot in _firm_then_weak(firm, weak):
+        result += [members[i] for i in _inside(knots[knot], inner, least + 1)]
     return result
 
 
-def _hard_then_soft(hard: Sequence[set[int]], soft: Sequence[set[int]]) -> list[int]:
-    """A topological order of the hard needs that leaves few soft ones open: among what is ready, first what has no
-    open soft need, then what most others wait for compared with what it needs."""
-    users_hard, users_soft = _reversed(hard), _reversed(soft)
-    open_hard, open_soft = [len(n) for n in hard], [len(n) for n in soft]
-    waiting = [len(u) for u in users_soft]
-    done = [False] * len(hard)
+def _firm_then_weak(firm: Sequence[set[int]], weak: Sequence[set[int]]) -> list[int]:
+    """A topological order of the firm needs that leaves few weak ones open: among what is ready, first what has no
+    open weak need, then what most others wait for compared with what it needs."""
+    users_firm, users_weak = _reversed(firm), _reversed(weak)
+    open_firm, open_weak = [len(n) for n in firm], [len(n) for n in weak]
+    waiting = [len(u) for u in users_weak]
+    done = [False] * len(firm)
 
     def entry(node: int) -> tuple[bool, int, int]:
-        return (open_soft[node] > 0, open_soft[node] - waiting[node], node)
+        return (open_weak[node] > 0, open_weak[node] - waiting[node], node)
 
-    ready = [entry(i) for i in range(len(hard)) if not open_hard[i]]
+    ready = [entry(i) for i in range(len(firm)) if not open_firm[i]]
     heapq.heapify(ready)
     result = []
     while ready:
@@ -128,14 +139,14 @@ def _hard_then_soft(hard: Sequence[set[int]], soft: Sequence[set[int]]) -> list[
             continue
         done[node] = True
         result.append(node)
-        for need in soft[node]:
+        for need in weak[node]:
             waiting[need] -= 1
-        for user in users_soft[node]:
-            open_soft[user] -= 1
-        for user in users_hard[node]:
-            open_hard[user] -= 1
-        for other in {*soft[node], *users_soft[node], *users_hard[node]}:
-            if not open_hard[other] and not done[other]:
+        for user in users_weak[node]:
+            open_weak[user] -= 1
+        for user in users_firm[node]:
+            open_firm[user] -= 1
+        for other in {*weak[node], *users_weak[node], *users_firm[node]}:
+            if not open_firm[other] and not done[other]:
                 heapq.heappush(ready, entry(other))
     return result
 
@@ -148,11 +159,11 @@ def _reversed(needs: Sequence[Iterable[int]]) -> list[list[int]]:
     return users
 
 
-def _cut_cycle(knot: Sequence[int], inner: Sequence[Mapping[int, bool]]) -> list[int]:
+def _cut_cycle(knot: Sequence[int], inner: Sequence[Mapping[int, int]]) -> list[int]:
     """Greedy feedback-arc order: what needs nothing more goes first, what nothing needs goes last, and where
     neither is left, the file that most others need compared with what it needs goes first."""
     local = {file: i for i, file in enumerate(knot)}
-    needs = [{local[b] for b, hard in inner[a].items() if hard and b in local} for a in knot]
+    needs = [{local[b] for b, firm in inner[a].items() if firm == _HARD and b in local} for a in knot]
     users = [set(u) for u in _reversed(needs)]
     left = set(range(len(knot)))
     balance = [(len(needs[i]) - len(users[i]), i) for i in range(len(knot))]
@@ -188,7 +199,7 @@ def _cut_cycle(knot: Sequence[int], inner: Sequence[Mapping[int, bool]]) -> list
 
 
 def _ranks(
-    paths: Sequence[str], roles: Mapping[str, str], needs: Sequence[Mapping[int, bool]], position: Sequence[int]
+    paths: Sequence[str], roles: Mapping[str, str], needs: Sequence[Mapping[int, int]], position: Sequence[int]
 ) -> list[float]:
     """PageRank: a file's weight is what reaches it by following needs, from files weighted by their role."""
     if not paths:
@@ -197,9 +208,9 @@ def _ranks(
     graph.add_nodes_from(range(len(paths)))
     graph.extend_from_weighted_edge_list(
         [
-            (a, b, 1.0 if hard else _SOFT_WEIGHT)
+            (a, b, 1.0 if firm == _HARD else _SOFT_WEIGHT)
             for a, targets in enumerate(needs)
-            for b, hard in targets.items()
+            for b, firm in targets.items()
             if position[b] < position[a]
         ]
     )
@@ -216,7 +227,7 @@ def _prior(path: str, role: str) -> float:
 
 
 def _quality(
-    needs: Sequence[Mapping[int, bool]], position: Sequence[int], components: Sequence[Sequence[int]]
+    needs: Sequence[Mapping[int, int]], position: Sequence[int], components: Sequence[Sequence[int]]
 ) -> OrderQuality:
     pairs = [(a, b) for a, targets in enumerate(needs) for b in targets]
     cycles = [c for c in components if len(c) > 1]

@@ -65,7 +65,7 @@ class Import:
 
     name: str
     line: int
-    kind: str = "import"  # import, include, mod, use, require
+    kind: str = "import"  # import, include, mod, use, require, autoload, implements, test
     strength: Strength = "hard"  # hard: needed when the file loads or compiles
     names: tuple[str, ...] = ()  # members named with it: `from a import b, c`
 

@@ -1,6 +1,6 @@
 """Ruby requires resolve as a test run would, and constants as Ruby looks them up."""
 
-from conftest import outputs_by_hash_seed
+from conftest import graph_of_files, outputs_by_hash_seed
 
 from repo2ctx.languages import RepoTree, ruby
 from repo2ctx.parsing import scan
@@ -197,7 +197,7 @@ def test_inherited_constants(edges_of):
     assert found == {"app/models/base.rb", "app/models/base/part.rb", "app/models/shared/deep.rb"}
 
 
-def test_superclasses_and_mixins_are_hard(strengths_of):
+def test_constants_are_soft_superclasses_and_mixins_too(strengths_of):
     files = {
         "app/models/user.rb": (
             "class User < Record\n  include Named\n  extend Found\n  validates Rule\n  included do\n"
@@ -209,8 +209,7 @@ def test_superclasses_and_mixins_are_hard(strengths_of):
         },
     }
     found = {target[11:-3]: strength for (_, target), strength in strengths_of(files).items()}
-    hard, soft = ("record", "named", "found"), ("rule", "late", "mail")
-    assert found == {**dict.fromkeys(hard, "hard"), **dict.fromkeys(soft, "soft")}
+    assert found == dict.fromkeys(("record", "named", "found", "rule", "late", "mail"), "soft")
 
 
 def test_a_reopened_namespace_is_the_file_that_its_path_spells(edges_of):
@@ -316,3 +315,20 @@ syntax = {p: ruby.scan(parser.parse(t.encode()).root_node, p) for p, t in files.
 print(syntax, list(ruby.resolve(RepoTree(files), syntax)))
 """
     assert len(outputs_by_hash_seed(program)) == 1
+
+
+def test_a_require_that_only_a_test_run_satisfies_is_of_the_kind_test():
+    files = {
+        "lib/shop.rb": "",
+        "test/test_helper.rb": "require 'shop'",
+        "test/models/cart.rb": "",
+        "test/cart_test.rb": "require 'test_helper'\nrequire 'models/cart'\nrequire_relative 'helpers'\n",
+        "test/helpers.rb": "",
+    }
+    found = {(e.source, e.target): (e.kind, e.strength) for e in graph_of_files(files).edges}
+    assert found == {
+        ("test/test_helper.rb", "lib/shop.rb"): ("require", "hard"),
+        ("test/cart_test.rb", "test/test_helper.rb"): ("test", "hard"),
+        ("test/cart_test.rb", "test/models/cart.rb"): ("test", "hard"),
+        ("test/cart_test.rb", "test/helpers.rb"): ("require", "hard"),
+    }

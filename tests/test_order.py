@@ -45,6 +45,16 @@ def test_soft_edges_give_way_inside_a_cycle():
     assert paths("abc", "a>b", "b>c", "c~a") == "cba"
 
 
+def test_what_the_file_does_not_spell_out_gives_way_first():
+    for kind in ("autoload", "test", "implements"):
+        weak = Edge("a", "b", kind, "soft")
+        strong = Edge("b", "a", "use", "soft")
+        for pair in ([weak, strong], [strong, weak]):
+            assert [p.path for p in order(dict.fromkeys("ab", "code"), pair).placed] == ["a", "b"]
+        hard = Edge("a", "b", kind, "hard")
+        assert [p.path for p in order(dict.fromkeys("ab", "code"), [hard, strong]).placed] == ["b", "a"]
+
+
 def test_soft_edges_hold_where_they_can():
     # d~a cannot hold if both c~d and b~d do
     assert paths("abcd", "a>b", "b>c", "c~d", "b~d", "d~a") == "dcba"

@@ -11,7 +11,10 @@ A language is one module here. It defines
                   all files of the language at once, so that it can index them first. An import that is
                   surely external yields nothing; one that looks internal and leads nowhere is Unresolved.
 
-and is named in `MODULES`. Nothing else has to change. Languages that have no module share `generic`.
+The kind of an edge is import, include, mod, use or require, as the language says it; autoload, where nothing in the file says it
+but the language finds the name; implements, from a header to its source; test, where only a test run makes the tie.
+
+The module is named in `MODULES`. Nothing else has to change. Languages that have no module share `generic`.
 """
 
 from __future__ import annotations

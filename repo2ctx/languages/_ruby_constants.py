@@ -98,7 +98,7 @@ class Constants:
         for entry in _opened(file):
             self.openers.setdefault(self.nesting(entry)[-1], {})[path] = None
         for use in file.uses:
-            if " hard " in use:
+            if " parent " in use:
                 scope, name, _, heir = use.split(" ")
                 self.parents.setdefault(self.nesting(heir)[-1], []).append((scope, name, path))
 

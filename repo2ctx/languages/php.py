@@ -11,6 +11,7 @@ Hard: parents, traits and attributes; calls, `new` and includes outside function
 Soft: whatever else the bodies of functions and classes name, and what never loads a class: types, `catch`,
 `instanceof`, `X::class`. A `use` statement is as hard as what its name is used for; one that is only the start of
 longer names is no import of its own. A constant named without its namespace is looked for in the file's own only.
+A call of a function that no `use function` names is of the kind `autoload`: Composer's `files` have loaded it before.
 Comments make no edges. An included path counts if it is literal; a relative one is taken from the file's folder, then
 from the root.
 
@@ -170,7 +171,8 @@ class _File:
             at = known.line if known else self.names.lines[key]
         elif isinstance(at, str):
             at = self._line(self._find(at))
-        self.uses[key] = Import(full, at, "use", strength, (what,) if fallback is None else (what, fallback))
+        kind = "autoload" if what == "function" and key not in self.names.lines else "use"
+        self.uses[key] = Import(full, at, kind, strength, (what,) if fallback is None else (what, fallback))
 
     def _find(self, name: str) -> int:
         if len(self.uses) > _MOST_LINES:
@@ -206,7 +208,7 @@ def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unr
         for name in syntax[path].uses:
             target = index.hinted(path, name)
             if target is not None and target != path:
-                yield Edge(path, target, "use", "soft")
+                yield Edge(path, target, "autoload" if name.endswith("()") else "use", "soft")
 
 
 def _included_file(tree: RepoTree, path: str, name: str) -> str | None:

@@ -6,8 +6,9 @@ folders around the file, nearest first, in folders that it or a file above adds 
 `File.expand_path` are read. A name that is no file here is a gem or the standard library, unless this repository
 has its folder and the file that names that folder.
 
+A `require` that only a test run satisfies, from a test to a file among the tests, is of the kind `test`.
 Constants are resolved by lexical nesting, as `_ruby_constants` says. Soft: `require` in a method or in a block that
-runs later, every `autoload`, and constants, except superclasses and mixins of a class body.
+runs later, every `autoload`, and constants.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tree_sitter import Node
 
 from repo2ctx.languages import RepoTree, line, text
 from repo2ctx.languages._ruby_constants import Constants
-from repo2ctx.languages._ruby_paths import LoadPath
+from repo2ctx.languages._ruby_paths import LoadPath, is_test
 from repo2ctx.languages._ruby_source import LONGEST, NAME, ROOT, Nesting, Scope, Source, child_of
 from repo2ctx.records import Edge, Import, Strength, Syntax, Unresolved
 
@@ -130,8 +131,8 @@ class _File(Source):
                     break
 
     def constants(self, scopes: Sequence[Scope], mixins: Mapping[int, str]) -> tuple[list[str], list[str]]:
-        """Constants that the file uses, and those that it assigns. `hard` marks those that a class body needs to
-        open, with the class that inherits from them."""
+        """Constants that the file uses, and those that it assigns. `parent` marks superclasses and mixins,
+        with the class that inherits from them."""
         uses: dict[str, None] = {}
         assigned: list[str] = []
         nesting = Nesting(scopes)
@@ -155,10 +156,10 @@ class _File(Source):
             if equals and self._assigns(start, equals.end()):
                 assigned.append(f"{scope}|{name}" if scope and not name.startswith("::") else name)
             elif end in supers:
-                uses[f"{scope} {name} hard {supers[end]}"] = None
+                uses[f"{scope} {name} parent {supers[end]}"] = None
             elif end in mixins:
                 owner = scope if mixins[end] != "extend" else ""
-                uses[f"{scope} {name} hard {owner}".rstrip()] = None
+                uses[f"{scope} {name} parent {owner}".rstrip()] = None
             elif end in named:
                 if outer := name.rpartition("::")[0]:
                     uses[f"{scope} {outer}"] = None
@@ -216,7 +217,9 @@ def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unr
             if target == "":
                 yield Unresolved(path, item.name, item.line)
             elif target and target != path:
-                yield Edge(path, target, item.kind, item.strength)
+                # Only the load path of a test run has the folder of the tests.
+                of_tests = item.kind == "require" and not item.names[0] and is_test(path) and is_test(target)
+                yield Edge(path, target, "test" if of_tests else item.kind, item.strength)
                 if len(item.names) > 1:
                     autoloaded.setdefault(item.names[1], target)
     constants = Constants(tree, syntax, autoloaded)
@@ -232,12 +235,11 @@ def _by_constants(constants: Constants, path: str, file: Syntax) -> Iterator[Edg
                 yield Unresolved(path, item.name, item.line)
             elif target != path:
                 yield Edge(path, target, item.kind, item.strength)
-    needed: dict[str, Strength] = {}
+    needed: dict[str, None] = {}
     for use in file.uses:
-        scope, name, *hard = use.split(" ")
+        scope, name = use.split(" ")[:2]
         target = constants.find(scope, name, path)
-        if target is not None and (hard or target not in needed):
-            needed[target] = "hard" if hard else "soft"
-    for target, strength in needed.items():
-        if target != path:
-            yield Edge(path, target, "autoload", strength)
+        if target is not None and target != path:
+            needed[target] = None
+    for target in needed:
+        yield Edge(path, target, "autoload", "soft")
