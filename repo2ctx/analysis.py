@@ -157,7 +157,7 @@ def _source_file(entry: TreeEntry, size: int, selected: Selected) -> SourceFile:
         fate=fate,
         language=selected.language,
         encoding=selected.encoding,
-        role=role(entry.path, selected.language),
+        role="generated" if fate == "generated" else role(entry.path, selected.language),
     )
 
 
@@ -182,6 +182,9 @@ def _ordered(
     roles = {f.path: f.role for f in files if f.fate == KEPT or f.path in parsed}
     graph = graph.among(roles)
     problems = {path: syntax.problem for path, (_, syntax) in parsed.items() if syntax.problem} | dict(graph.problems)
-    ordered = rearranged(order(roles, graph.edges), graph.edges, config.method, config.seed)
-    quality = replace(ordered.quality, unresolved=len(graph.unresolved), fallbacks=len(problems))
+    found = order(roles, graph.edges, graph.entry_points, graph.exports)
+    ordered = rearranged(found, graph.edges, config.method, config.seed)
+    edges, unresolved = len(graph.edges), len(graph.unresolved)
+    resolved = round(edges / (edges + unresolved), 6) if unresolved else 1.0
+    quality = replace(ordered.quality, unresolved=unresolved, resolved=resolved, fallbacks=len(problems))
     return Analysis(tuple(files), texts, graph, replace(ordered, quality=quality), links, problems)

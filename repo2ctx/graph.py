@@ -7,24 +7,31 @@ another both hard and soft, the hard one stays.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from repo2ctx.languages import RepoTree, rules
-from repo2ctx.records import Edge, Syntax, Unresolved
+from repo2ctx.records import Edge, EntryPoint, Found, Syntax, Unresolved
 
-Resolved = list[Edge | Unresolved]
+Resolved = list[Found]
+
+
+MAIN = "its main function"
+"""What says that a file is an entry point, where no manifest does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
     """All edges of a repository, sorted, and the references that should have made one and did not.
 
-    problems: files whose language's rules were given up -> why; they have no edges.
+    problems: files whose language's rules were given up -> why; they have no edges. entry_points: path -> what
+    makes the file one. exports: path -> how many names it offers, if any.
     """
 
     edges: tuple[Edge, ...]
     unresolved: tuple[Unresolved, ...]
     problems: Mapping[str, str]
+    entry_points: Mapping[str, str] = field(default_factory=dict)
+    exports: Mapping[str, int] = field(default_factory=dict)
 
     def among(self, paths: Collection[str]) -> Graph:
         """The part of the graph whose files are all in `paths`."""
@@ -33,6 +40,8 @@ class Graph:
             tuple(e for e in self.edges if e.source in keep and e.target in keep),
             tuple(u for u in self.unresolved if u.source in keep),
             {path: problem for path, problem in self.problems.items() if path in keep},
+            {path: said_by for path, said_by in self.entry_points.items() if path in keep},
+            {path: count for path, count in self.exports.items() if path in keep},
         )
 
 
@@ -55,6 +64,7 @@ def build_graph(
     edges: dict[tuple[str, str, str], Edge] = {}
     unresolved: set[Unresolved] = set()
     problems: dict[str, str] = {}
+    entries = {EntryPoint(path, MAIN) for path, (_, syntax) in parsed.items() if syntax.main}
     for module in sorted(by_module):
         language, files = by_module[module]
         answer = resolver(language, tree, files)
@@ -65,8 +75,17 @@ def build_graph(
             if isinstance(found, Unresolved):
                 unresolved.add(found)
                 continue
+            if isinstance(found, EntryPoint):
+                entries.add(EntryPoint(tree.links.get(found.path, found.path), found.said_by))
+                continue
             target = tree.links.get(found.target, found.target)
             key = (found.source, target, found.kind)
             if found.source != target and (key not in edges or found.strength == "hard"):
                 edges[key] = Edge(found.source, target, found.kind, found.strength)
-    return Graph(tuple(sorted(edges.values())), tuple(sorted(unresolved)), problems)
+    return Graph(
+        tuple(sorted(edges.values())),
+        tuple(sorted(unresolved)),
+        problems,
+        {entry.path: entry.said_by for entry in sorted(entries, key=lambda e: (e.said_by != MAIN, e), reverse=True)},
+        {path: syntax.exports for path, (_, syntax) in sorted(parsed.items()) if syntax.exports},
+    )

@@ -14,7 +14,7 @@ from repo2ctx.crawl import CrawlOptions, find_repository, open_snapshot
 from repo2ctx.errors import OutputError, UsageError
 from repo2ctx.graph import Graph
 from repo2ctx.progress import printable
-from repo2ctx.records import KEPT, Edge, OrderMethod, RepoSpec
+from repo2ctx.records import KEPT, Edge, OrderMethod, Placed, RepoSpec
 from repo2ctx.safegit import isolate_environment
 from repo2ctx.sandbox import Sandbox
 from repo2ctx.schema import MANIFEST, SPLITS, Dataset
@@ -53,16 +53,17 @@ def order_of(path: Path, identity: str | None, method: OrderMethod = "dependency
     if not (path / MANIFEST).exists():
         analysis = _analyse(path, everything=False, method=method)
         roles = {f.path: f.role for f in analysis.files}
-        rows = [(p.path, p.component, p.rank, roles[p.path]) for p in analysis.ordered.placed]
-        return _explain(rows, analysis.graph.edges)
+        return _explain([(p, roles[p.path]) for p in analysis.ordered.placed], analysis.graph.edges)
     if method != "dependency":
         raise UsageError(f"{path}: a build has the order that it was made with; give the path of the repository")
     dataset = Dataset(path)
     repository = find(dataset, identity)
     files = sorted(_kept(dataset, repository["id"]), key=lambda f: f["position"])
-    return _explain(
-        [(f["path"], f["component"], f["rank"], f["role"]) for f in files], tuple(_edges(dataset, repository["id"]))
-    )
+    placed = [
+        (Placed(f["path"], f["position"], f["component"], f["rank"], f["entry_point"] or "", f["exports"]), f["role"])
+        for f in files
+    ]
+    return _explain(placed, tuple(_edges(dataset, repository["id"])))
 
 
 def _analyse(path: Path, everything: bool, method: OrderMethod = "dependency") -> Analysis:
@@ -77,20 +78,24 @@ def _analyse(path: Path, everything: bool, method: OrderMethod = "dependency") -
         return analyse(snapshot, config, sandbox, folder=folder, everything=everything)
 
 
-def _explain(rows: list[tuple[str, int, float, str]], edges: tuple[Edge, ...]) -> list[Explained]:
+def _explain(files: list[tuple[Placed, str]], edges: tuple[Edge, ...]) -> list[Explained]:
     needed = Counter(target for _, target in {(e.source, e.target) for e in edges})
     needing = Counter(source for source, _ in {(e.source, e.target) for e in edges})
-    sizes = Counter(component for _, component, _, _ in rows)
+    sizes = Counter(file.component for file, _ in files)
     found = []
-    for position, (path, component, rank, role) in enumerate(rows):
+    for position, (file, role) in enumerate(files):
         why = [role]
-        if needed[path]:
-            why.append(f"needed by {needed[path]}")
-        if needing[path]:
-            why.append(f"needs {needing[path]}")
-        if sizes[component] > 1:
-            why.append(f"in a cycle of {sizes[component]}")
-        found.append(Explained(position, path, rank, ", ".join(why)))
+        if file.entry_point:
+            why.append(f"entry point by {file.entry_point}")
+        if file.exports:
+            why.append(f"exports {file.exports}")
+        if needed[file.path]:
+            why.append(f"needed by {needed[file.path]}")
+        if needing[file.path]:
+            why.append(f"needs {needing[file.path]}")
+        if sizes[file.component] > 1:
+            why.append(f"in a cycle of {sizes[file.component]}")
+        found.append(Explained(position, file.path, file.rank, ", ".join(why)))
     return found
 
 
@@ -101,7 +106,7 @@ def _edges(dataset: Dataset, repository: str) -> Iterator[Edge]:
 
 
 def _kept(dataset: Dataset, repository: str) -> Iterator[dict[str, Any]]:
-    columns = ("path", "fate", "position", "component", "rank", "role", "size")
+    columns = ("path", "fate", "position", "component", "rank", "entry_point", "exports", "role", "size")
     for batch in dataset.of_repository("files", repository, columns):
         yield from (row for row in batch.to_pylist() if row["fate"] == KEPT)
 

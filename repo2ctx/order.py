@@ -5,13 +5,16 @@ it needs; roots go manifests, code, examples, tests, docs, configuration, each b
 edges give way first: soft ones that the file does not spell out (autoload, implements, test), then the other soft ones;
 a cycle of hard edges is cut by the greedy heuristic of Eades, Lin and Smyth (1993).
 
-Rank: PageRank over the edges that the order satisfies (soft ones at half weight), with the role as the prior; the others
-would let weight turn in circles and pile up in any small cycle. Linear but for logarithms; no deep recursion.
+Rank: PageRank over the edges that the order satisfies (soft ones at half weight); the others would let weight turn in
+circles and pile up in any small cycle. The prior of a file is its role's, less the deeper it lies, doubled for an entry
+point (one that a manifest or its main function makes one, or whose name does) and raised by the logarithm of the number
+of names that it exports. Linear but for logarithms; no deep recursion.
 """
 
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,13 +22,15 @@ import rustworkx as rx
 
 from repo2ctx.records import Edge, OrderQuality, Placed
 
-_ROLE_ORDER = {role: i for i, role in enumerate(("manifest", "code", "example", "test", "docs", "config"))}
-_ROLE_PRIOR = {"manifest": 2.0, "code": 1.0, "docs": 0.5, "example": 0.3, "test": 0.2, "config": 0.1}
-_ENTRY_POINTS = frozenset("__init__ __main__ main index app lib mod cli server setup".split())
+_ROLE_ORDER = {role: i for i, role in enumerate(("manifest", "code", "example", "test", "docs", "config", "generated"))}
+_ROLE_PRIOR = {"manifest": 2.0, "code": 1.0, "docs": 0.5, "example": 0.3, "test": 0.2, "config": 0.1, "generated": 0.05}
+_ENTRY_NAMES = frozenset("__init__ __main__ main index app lib mod cli server program".split())
+_BY_NAME = "its name"
 _IMPLICIT, _SOFT, _HARD = range(3)  # how firmly an edge holds
 _IMPLICIT_KINDS = frozenset({"autoload", "implements", "test"})
 _SOFT_WEIGHT = 0.5
 _ENTRY_BONUS = 2.0
+_EXPORTS_TO_DOUBLE = 8  # in powers of two: 255 names
 _RANK_DIGITS = 12  # what floating point keeps equal between machines
 
 
@@ -37,8 +42,21 @@ class Ordered:
     quality: OrderQuality
 
 
-def order(roles: Mapping[str, str], edges: Collection[Edge]) -> Ordered:
-    """Place every file of `roles` (path -> role); `edges` are among them."""
+def order(
+    roles: Mapping[str, str],
+    edges: Collection[Edge],
+    entry_points: Mapping[str, str] | None = None,
+    exports: Mapping[str, int] | None = None,
+) -> Ordered:
+    """Place every file of `roles` (path -> role); `edges` are among them.
+
+    entry_points: path -> what makes the file one; files that their name makes one need not be there.
+    exports: path -> how many names the file offers, where known.
+    """
+    entry_points = {p: _BY_NAME for p, role in roles.items() if role == "code" and _is_entry_name(p)} | {
+        **(entry_points or {})
+    }
+    exports = exports or {}
     paths = sorted(roles, key=lambda p: (_ROLE_ORDER[roles[p]], p))
     number = {path: i for i, path in enumerate(paths)}
     needs: list[dict[int, int]] = [{} for _ in paths]  # file -> {file it needs: how firmly}
@@ -54,8 +72,12 @@ def order(roles: Mapping[str, str], edges: Collection[Edge]) -> Ordered:
         for file in _inside(members, needs, _IMPLICIT):
             position[file], component[file] = place, index
             place += 1
-    ranks = _ranks(paths, roles, needs, position)
-    placed = [Placed(path, position[i], component[i], ranks[i]) for i, path in enumerate(paths)]
+    prior = {i: _prior(p, roles[p], p in entry_points, exports.get(p, 0)) for i, p in enumerate(paths)}
+    ranks = _ranks(prior, needs, position)
+    placed = [
+        Placed(path, position[i], component[i], ranks[i], entry_points.get(path, ""), exports.get(path, 0))
+        for i, path in enumerate(paths)
+    ]
     quality = _quality(needs, position, components)
     quality = replace(quality, edges=len(edges), hard_edges=sum(e.strength == "hard" for e in edges))
     return Ordered(tuple(sorted(placed, key=lambda p: p.position)), quality)
@@ -198,14 +220,12 @@ def _cut_cycle(knot: Sequence[int], inner: Sequence[Mapping[int, int]]) -> list[
     return [knot[i] for i in (*first, *reversed(last))]
 
 
-def _ranks(
-    paths: Sequence[str], roles: Mapping[str, str], needs: Sequence[Mapping[int, int]], position: Sequence[int]
-) -> list[float]:
-    """PageRank: a file's weight is what reaches it by following needs, from files weighted by their role."""
-    if not paths:
+def _ranks(prior: dict[int, float], needs: Sequence[Mapping[int, int]], position: Sequence[int]) -> list[float]:
+    """PageRank: a file's weight is what reaches it by following needs, from files weighted by their prior."""
+    if not needs:
         return []
     graph = rx.PyDiGraph()
-    graph.add_nodes_from(range(len(paths)))
+    graph.add_nodes_from(range(len(needs)))
     graph.extend_from_weighted_edge_list(
         [
             (a, b, 1.0 if firm == _HARD else _SOFT_WEIGHT)
@@ -214,16 +234,17 @@ def _ranks(
             if position[b] < position[a]
         ]
     )
-    prior = {i: _prior(path, roles[path]) for i, path in enumerate(paths)}
     found = rx.pagerank(graph, weight_fn=float, personalization=prior, dangling=prior, max_iter=1000, tol=1e-9)
-    return [round(found[i], _RANK_DIGITS) for i in range(len(paths))]
+    return [round(found[i], _RANK_DIGITS) for i in range(len(needs))]
 
 
-def _prior(path: str, role: str) -> float:
-    depth = path.count("/")
-    stem = path.rpartition("/")[2].partition(".")[0]
-    bonus = _ENTRY_BONUS if stem in _ENTRY_POINTS and role == "code" else 1.0
-    return _ROLE_PRIOR[role] * bonus / (1 + depth)
+def _is_entry_name(path: str) -> bool:
+    return path.rpartition("/")[2].partition(".")[0].lower() in _ENTRY_NAMES
+
+
+def _prior(path: str, role: str, is_entry: bool, exports: int) -> float:
+    bonus = (_ENTRY_BONUS if is_entry else 1.0) * (1 + math.log2(1 + exports) / _EXPORTS_TO_DOUBLE)
+    return _ROLE_PRIOR[role] * bonus / (1 + path.count("/"))
 
 
 def _quality(

@@ -79,6 +79,8 @@ class Syntax:
     defines: tuple[str, ...] = ()  # names that it declares for other files
     uses: tuple[str, ...] = ()  # names that it uses and may get from other files without importing them
     tags: tuple[str, ...] = ()  # whatever else its language needs (build constraints, file kind)
+    exports: int = 0  # how many names it offers to whoever uses the repository
+    main: bool = False  # whether a program starts here, as the file itself says
     problem: str = ""  # why parsing fell back, when it did: "timeout", "memory", "crash", "errors"
 
 
@@ -101,6 +103,18 @@ class Unresolved:
     line: int
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class EntryPoint:
+    """A file that a program or a package's user starts with, and what says so (`package.json`, say)."""
+
+    path: str
+    said_by: str
+
+
+Found = Edge | Unresolved | EntryPoint
+"""What the rules of a language say of a repository."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """The summary that a model is to learn, and where it came from."""
@@ -116,7 +130,8 @@ class OrderQuality:
 
     edges: int = 0
     hard_edges: int = 0
-    unresolved: int = 0
+    unresolved: int = 0  # references that looked like ones into the repository and led nowhere
+    resolved: float = 1.0  # edges, as a share of edges and unresolved references
     cycles: int = 0  # components of more than one file
     largest_cycle: int = 0
     satisfied: float = 1.0  # share of the pairs of files with an edge whose needed file comes first
@@ -125,12 +140,15 @@ class OrderQuality:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A kept file's place: `position` counts from 0; `component` is shared by the files of one cycle."""
+    """A kept file's place: `position` counts from 0; `component` is shared by the files of one cycle. `entry_point`
+    says what makes it one ("" if it is none), `exports` how many names it offers: both count in the rank."""
 
     path: str
     position: int
     component: int
     rank: float
+    entry_point: str = ""
+    exports: int = 0
 
 
 @dataclass(frozen=True, slots=True)

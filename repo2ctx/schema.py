@@ -21,7 +21,7 @@ import pyarrow as pa
 from repo2ctx.errors import OutputError
 from repo2ctx.records import Document, Edge, Repository, SourceFile
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 MANIFEST = "manifest.json"
 SPLITS = ("train", "validation", "test")
 
@@ -30,6 +30,7 @@ _ORDER = pa.struct(
         ("edges", pa.int64()),
         ("hard_edges", pa.int64()),
         ("unresolved", pa.int64()),
+        ("resolved", pa.float64()),
         ("cycles", pa.int64()),
         ("largest_cycle", pa.int64()),
         ("satisfied", pa.float64()),
@@ -71,6 +72,8 @@ FILES = pa.schema(
         ("position", pa.int32()),
         ("component", pa.int32()),
         ("rank", pa.float64()),
+        ("entry_point", pa.string()),
+        ("exports", pa.int32()),
         ("text", pa.string()),
         ("text_sha256", pa.string()),
     ]
@@ -132,7 +135,7 @@ def repository_row(repository: Repository) -> dict[str, Any]:
 
 
 def file_row(repository: str, file: SourceFile) -> dict[str, Any]:
-    """A file's row before it is placed; `position`, `component`, `rank`, `text` and its hash are None."""
+    """A file's row before it is placed; what that gives it, `text` and its hash are None."""
     return {
         "repository": repository,
         "path": file.path,
@@ -145,6 +148,8 @@ def file_row(repository: str, file: SourceFile) -> dict[str, Any]:
         "position": None,
         "component": None,
         "rank": None,
+        "entry_point": None,
+        "exports": None,
         "text": None,
         "text_sha256": None,
     }

@@ -201,6 +201,7 @@ def _write_files(
                 data = text.encode()
                 place = placed[file.path]
                 row |= {"position": place.position, "component": place.component, "rank": place.rank}
+                row |= {"entry_point": place.entry_point or None, "exports": place.exports}
                 row |= {"text": text, "text_sha256": hashlib.sha256(data).hexdigest()}
                 boundary.see(text)
                 boundary.see(file.path)

@@ -7,9 +7,10 @@ A language is one module here. It defines
     scan(root: Node, path: str) -> Syntax
                   pure syntax, one file at a time: what it imports, declares and uses. Runs where it can be
                   killed, so it must not need anything but the tree. Walk with `walk`, never by recursion.
-    resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unresolved]
+    resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unresolved | EntryPoint]
                   all files of the language at once, so that it can index them first. An import that is
                   surely external yields nothing; one that looks internal and leads nowhere is Unresolved.
+                  An EntryPoint is a file that a manifest names as one.
 
 The kind of an edge is import, include, mod, use or require, as the language says it; autoload, where nothing in the file says it
 but the language finds the name; implements, from a header to its source; test, where only a test run makes the tie.
@@ -29,7 +30,7 @@ from typing import Protocol, cast
 
 from tree_sitter import Node
 
-from repo2ctx.records import Edge, Syntax, Unresolved
+from repo2ctx.records import Found, Syntax
 
 _LONGEST_LINE = 20_000
 
@@ -46,7 +47,7 @@ class Language(Protocol):
 
     def scan(self, root: Node, path: str) -> Syntax: ...
 
-    def resolve(self, tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unresolved]: ...
+    def resolve(self, tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Found]: ...
 
 
 @cache

@@ -183,6 +183,23 @@ class Packages:
                 return found
         return self.index(package.folder, asker.typed) or self.source_of(package.folder, "index.js", True)
 
+    def entry_points(self) -> Iterator[str]:
+        """The files, or their sources, that packages give to their users: what is imported by a package's name, or
+        run as a command."""
+        for package in self.by_folder.values():
+            for require in (False, True):
+                asker = Asker(package.folder, True, require)
+                if package.exports is not None:
+                    yield from filter(None, [self._mapped(package, package.exports, ".", asker)])
+                elif package.name or any(key in package.data for key in ("main", "module")):
+                    yield from filter(None, [self.main(package, asker)])
+            commands = package.data.get("bin")
+            names = commands.values() if isinstance(commands, dict) else [commands]
+            for name in itertools.islice((n for n in names if isinstance(n, str)), _MOST):
+                base = join(package.folder, name)
+                found = None if base is None else self.file(base, False)
+                yield from filter(None, [found or self.source_of(package.folder, name, False)])
+
     def bare(self, name: str, asker: Asker) -> str | None:
         """The file that a name like `pkg` or `@scope/pkg/part` means; EXTERNAL, or None if the package lacks it."""
         package_name, subpath = split_name(name)

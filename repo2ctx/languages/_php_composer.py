@@ -25,11 +25,13 @@ class Autoload:
         self.tree = tree
         self.psr4: Mapped = {}
         self.psr0: Mapped = {}
+        self.commands: list[str] = []  # files that composer.json names under `bin`
         self.listed: dict[str, str] = {}  # file or folder of `files` and `classmap` -> the package's folder
         for path in tree.configs("composer.json"):
             self._read(posixpath.dirname(path), _object(tree.text(path)))
 
     def _read(self, owner: str, config: dict[str, Any]) -> None:
+        self.commands += [path for path in _inside(owner, config.get("bin")) if path in self.tree.paths]
         for key in ("autoload", "autoload-dev"):
             section = config.get(key)
             if not isinstance(section, dict):

@@ -57,6 +57,15 @@ def gem_roots(tree: RepoTree) -> list[str]:
     return list(found)
 
 
+def gem_commands(tree: RepoTree) -> Iterator[str]:
+    """The commands of every gem, and the file that is required by its name."""
+    for config in tree.configs("*.gemspec"):
+        folder, name = posixpath.split(config.removesuffix(".gemspec"))
+        for commands in ("exe", "bin"):
+            yield from tree.by_directory.get(posixpath.join(folder, commands), ())
+        yield from (posixpath.join(folder, "lib", f"{stem}.rb") for stem in (name, name.replace("-", "/")))
+
+
 class LoadPath:
     """Looks up what is required, for one repository."""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from repo2ctx.languages import RepoTree, join
-from repo2ctx.languages._rust_cargo import Manifest, library, read_manifests, targets
+from repo2ctx.languages._rust_cargo import Manifest, entry_points, library, read_manifests, targets
 from repo2ctx.records import Edge, Syntax, Unresolved
 
 _MOST_CRATES = 4  # that one file's paths are looked up in
@@ -89,11 +89,17 @@ class Crates:
         self._nowhere = Manifest("", None)
         self.manifests = read_manifests(tree)
         self._libraries: dict[str, Module] = {}  # manifest's folder -> root
+        self._mains: dict[str, list[str]] = {}  # folder -> main.rs in folders in it
         self._grow()
         self.mod_edges = list(self._edges())
 
+    def entry_points(self) -> Iterator[str]:
+        """The root files of the libraries and programs that Cargo builds."""
+        for manifest in self.manifests.values():
+            yield from entry_points(self.tree, manifest, self._mains)
+
     def _grow(self) -> None:
-        mains: dict[str, list[str]] = {}
+        mains = self._mains
         for path in self.tree.by_name.get("main.rs", ()):
             mains.setdefault(posixpath.dirname(posixpath.dirname(path)), []).append(path)
         for manifest in self.manifests.values():

@@ -20,7 +20,7 @@ import tree_sitter_c
 import tree_sitter_cpp
 from tree_sitter import Node
 
-from repo2ctx.languages import RepoTree, join
+from repo2ctx.languages import RepoTree, join, walk
 from repo2ctx.languages._c_search import (
     BUILD_FILES,
     IncludeDirectories,
@@ -28,7 +28,7 @@ from repo2ctx.languages._c_search import (
     is_in_system_folder,
     is_system_header,
 )
-from repo2ctx.records import Edge, Import, Syntax, Unresolved
+from repo2ctx.records import Edge, Found, Import, Syntax, Unresolved
 
 GRAMMARS = {"C": tree_sitter_c.language, "C++": tree_sitter_cpp.language}
 CONFIG_FILES = BUILD_FILES
@@ -43,6 +43,13 @@ _NO_CODE = frozenset({"comment", "string_literal", "string_content", "raw_string
 _FARTHEST = 1000  # bytes of a line before a directive; more is no source that anyone wrote
 _INLINE_COMMENT = re.compile(rb"/\*.*?\*/")
 
+_MAIN = re.compile(rb"^(?:int|void)\s+main\s*\(", re.MULTILINE)
+_DECLARATIONS = frozenset(
+    {"declaration", "function_definition", "type_definition", "class_specifier", "struct_specifier", "enum_specifier"}
+)
+_AROUND_DECLARATIONS = frozenset(
+    {"preproc_ifdef", "preproc_if", "preproc_else", "linkage_specification", "declaration_list", "namespace_definition"}
+)
 _HEADER_ENDS = (".h", ".hh", ".hpp", ".hxx", ".h++", ".H")
 _SOURCE_ENDS = (".c", ".cc", ".cpp", ".cxx", ".c++", ".C", ".m", ".mm", ".cu")
 _NO_SOURCES = frozenset({"test", "tests", "testing", "example", "examples", "demo", "demos", "bench", "benchmarks"})
@@ -78,7 +85,18 @@ def scan(root: Node, path: str) -> Syntax:
         elif how == "import" and name:
             full = package.partition(":")[0] + name if name.startswith(":") else name
             imports.append(Import(full, lines.at(at), "import", names=("module",)))
-    return Syntax(imports=tuple(imports), package=package, tags=tuple(tags))
+    return Syntax(
+        imports=tuple(imports),
+        package=package,
+        tags=tuple(tags),
+        exports=_exports(root) if path.endswith(_HEADER_ENDS) else 0,
+        main=b"main" in source and any(_is_code(root, source, found.start()) for found in _MAIN.finditer(source)),
+    )
+
+
+def _exports(root: Node) -> int:
+    """How many functions, types and values a header declares, by its tree; macros that guard it are entered."""
+    return sum(1 for _ in walk(root, _DECLARATIONS, _AROUND_DECLARATIONS))
 
 
 class _Lines:
@@ -107,7 +125,7 @@ def _is_code(root: Node, source: bytes, offset: int) -> bool:
     return node is None or node.type not in _NO_CODE
 
 
-def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unresolved]:
+def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Found]:
     finder = _Finder(tree)
     modules = {syntax[path].package: path for path in sorted(syntax, reverse=True) if "interface" in syntax[path].tags}
     included: dict[str, list[str]] = {}

@@ -25,7 +25,7 @@ from repo2ctx.languages._csharp_index import Index
 from repo2ctx.languages._csharp_lookup import Files
 from repo2ctx.languages._csharp_names import base_names, code_of, used_names
 from repo2ctx.languages._csharp_projects import PATTERNS
-from repo2ctx.records import Edge, Import, Syntax, Unresolved
+from repo2ctx.records import Found, Import, Syntax
 
 GRAMMARS = {"C#": tree_sitter_c_sharp.language}
 CONFIG_FILES = PATTERNS
@@ -51,6 +51,7 @@ _LONGEST = 500  # characters of a namespace: does the same
 
 _USING = re.compile(r"(global\s+)?using\s+((?:static|unsafe)\s+)*(?:(\w+)\s*=\s*)?([\w.\s]+)(<.*>)?\s*;?", re.DOTALL)
 _AFTER_NAME = re.compile(rb"(?:\s*<([^<>]*)>)?(?:\s*\(\s*(?:\[[^\]]*\]\s*)?(this)\s)?")  # of a type or method
+_MAIN = re.compile(rb"\bstatic\s+(?:async\s+)?(?:void|int|Task(?:<int>)?)\s+Main\(")
 # What a syntax error swallowed.
 _LOST_NAMESPACE = re.compile(rb"\bnamespace\s+([\w.]+)\s*[{;]")
 _LOST_TYPE = re.compile(
@@ -71,7 +72,15 @@ def scan(root: Node, path: str) -> Syntax:
     if hidden := declared.type_parameters:
         uses = [use for use in uses if use.lstrip("?@~").partition(".")[0] not in hidden]
     namespace = next(iter(declared.namespaces), "")
-    return Syntax(tuple(declared.imports), namespace, tuple(declared.types), tuple(uses), tuple(declared.tags()))
+    return Syntax(
+        tuple(declared.imports),
+        namespace,
+        tuple(declared.types),
+        tuple(uses),
+        tuple(declared.tags()),
+        exports=len(declared.types),
+        main=b" Main(" in source and bool(_MAIN.search(code)),
+    )
 
 
 class _Declared:
@@ -232,7 +241,7 @@ def _with_arity(name: str, parameters: bytes) -> str:
     return f"{name}`{parameters.count(b',') + 1}" if parameters.strip() else name
 
 
-def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unresolved]:
+def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Found]:
     files = Files(Index(tree, syntax))
     for path in sorted(syntax):
         yield from files[path].edges()

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from repo2ctx.languages import RepoTree, join
-from repo2ctx.records import Edge, Import, Syntax, Unresolved
+from repo2ctx.records import Edge, Found, Import, Syntax
 
 GRAMMARS: Mapping[str, Callable[[], object]] = {}
 CONFIG_FILES = ()
@@ -45,7 +45,7 @@ def scan_text(source: str) -> Syntax:
     return Syntax(imports=tuple(found.values()))
 
 
-def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unresolved]:
+def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Found]:
     for path in sorted(syntax):
         folder, (_, suffix) = posixpath.dirname(path), posixpath.splitext(path)
         for item in syntax[path].imports:

@@ -24,7 +24,7 @@ import tree_sitter_go
 from tree_sitter import Node
 
 from repo2ctx.languages import RepoTree, join, line, text, walk
-from repo2ctx.records import Edge, Import, Syntax, Unresolved
+from repo2ctx.records import Edge, Found, Import, Syntax, Unresolved
 
 GRAMMARS = {"Go": tree_sitter_go.language}
 CONFIG_FILES = ("go.mod", "go.work")
@@ -97,7 +97,10 @@ def scan(root: Node, path: str) -> Syntax:
     words = b" ".join(sorted(_uses(root, _import_names(imports)))).decode("utf-8", "replace").split()
     names = [word for word in words if not word[0].isdigit()]
     tags = tuple(f"build:{rule}" for rule in _build_lines(root))
-    return Syntax(tuple(imports), package, tuple(dict.fromkeys(defines)), tuple(names), tags)
+    declared = dict.fromkeys(defines)
+    exports = sum(name[0].isupper() for name in declared)
+    main = package == "main" and "main" in declared
+    return Syntax(tuple(imports), package, tuple(declared), tuple(names), tags, exports=exports, main=main)
 
 
 def _declared(node: Node) -> Iterator[str]:
@@ -201,7 +204,7 @@ def _gather(code: bytes, local: set[bytes], to: set[bytes]) -> None:
     to |= words
 
 
-def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unresolved]:
+def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Found]:
     index = _Index(syntax)
     paths = _ImportPaths(tree, syntax)
     for path in sorted(syntax):

@@ -22,7 +22,7 @@ import tree_sitter_java
 from tree_sitter import Node
 
 from repo2ctx.languages import RepoTree, line, text, walk
-from repo2ctx.records import Edge, Import, Syntax, Unresolved
+from repo2ctx.records import Edge, Found, Import, Syntax, Unresolved
 
 GRAMMARS = {"Java": tree_sitter_java.language}
 CONFIG_FILES = ()
@@ -101,7 +101,15 @@ def scan(root: Node, path: str) -> Syntax:
         chunks.append(head[1])
     chunks.append(source[start:])
     uses = [name for name in _names(b" ".join(chunks)) if name not in hidden]
-    return Syntax(tuple(imports), package, tuple(defines), tuple(uses), tuple(dict.fromkeys(tags)))
+    return Syntax(
+        tuple(imports),
+        package,
+        tuple(defines),
+        tuple(uses),
+        tuple(dict.fromkeys(tags)),
+        exports=len(defines),
+        main=b"static void main(" in source,
+    )
 
 
 def _hidden_name(node: Node) -> str:
@@ -142,7 +150,7 @@ def _names(source: bytes) -> list[str]:
     return list(found)
 
 
-def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unresolved]:
+def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Found]:
     index = _Index(syntax)
     files = {path: _File(index, path, syntax[path]) for path in sorted(syntax)}
     for file in files.values():

@@ -33,7 +33,7 @@ from repo2ctx.languages._node_resolution import (
     strings,
     table,
 )
-from repo2ctx.records import Edge, Import, Strength, Syntax, Unresolved
+from repo2ctx.records import Edge, EntryPoint, Found, Import, Strength, Syntax, Unresolved
 
 GRAMMARS = {
     "JavaScript": tree_sitter_javascript.language,
@@ -48,6 +48,7 @@ _GAP = rb"(?:\s|/\*.{0,300}?\*/|//[^\n]{0,300}\n)*+"
 _NAMED = re.compile(
     rb"\b(?:(?:from|import)%b|(?:import|require)%b(?:<[^<>()]{0,300}>)?\(%b)(?=[\"'`])" % (_GAP, _GAP, _GAP), re.DOTALL
 )
+_ASSIGNED_EXPORT = re.compile(rb"^(?:module\.)?exports\b(?:\.([\w$]+))?\s*=(?!=)", re.MULTILINE)
 _REFERENCE = re.compile(r"///\s*<reference\s+path\s*=\s*[\"']([^\"']+)[\"']")
 _STATEMENTS = frozenset({"import_statement", "export_statement"})
 _TYPE_WORDS = frozenset({"type", "typeof"})
@@ -73,7 +74,22 @@ def scan(root: Node, path: str) -> Syntax:
         imported = _imported(chain)
         if imported is not None:
             imports.append(imported)
-    return Syntax(imports=tuple(imports))
+    return Syntax(imports=tuple(imports), exports=_exports(root, source))
+
+
+def _exports(root: Node, source: bytes) -> int:
+    """How many names the module exports, by statements or, if there are none, by assignments."""
+    if b"export" not in source:
+        return 0
+    count = 0
+    cursor = root.walk()
+    more = cursor.goto_first_child()
+    while more and cursor.node is not None:
+        if cursor.node.type == "export_statement":
+            clauses = [node for node in cursor.node.named_children if node.type == "export_clause"]
+            count += sum(clause.named_child_count for clause in clauses) if clauses else 1
+        more = cursor.goto_next_sibling()
+    return count or len(set(_ASSIGNED_EXPORT.findall(source)))
 
 
 def _references(root: Node) -> Iterator[Import]:
@@ -160,7 +176,7 @@ def _strength(chain: list[Node]) -> Strength:
     return "hard"
 
 
-def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unresolved]:
+def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Found]:
     resolver = _Resolver(tree)
     for path in sorted(syntax):
         for imported in syntax[path].imports:
@@ -169,6 +185,8 @@ def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unr
                 yield Unresolved(path, imported.name, imported.line)
             elif target not in (EXTERNAL, path):
                 yield Edge(path, target, imported.kind, imported.strength)
+    for target in resolver.packages.entry_points():
+        yield EntryPoint(target, "package.json")
 
 
 class _Resolver:

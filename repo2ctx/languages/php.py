@@ -33,7 +33,7 @@ from repo2ctx.languages import RepoTree, join, line, text, walk_within
 from repo2ctx.languages._php_composer import Autoload
 from repo2ctx.languages._php_names import Names, fold, is_built_in
 from repo2ctx.languages._php_text import Marks, has_statements, words
-from repo2ctx.records import Edge, Import, Strength, Syntax, Unresolved
+from repo2ctx.records import Edge, EntryPoint, Found, Import, Strength, Syntax, Unresolved
 
 GRAMMARS = {"PHP": tree_sitter_php.language_php}
 CONFIG_FILES = ("composer.json",)
@@ -69,7 +69,8 @@ def scan(root: Node, path: str) -> Syntax:
     for what, full in file.names.unused(file.uses):
         file.uses[what, full] = Import(full, file.names.lines[what, full], "use", "soft", (what,))
     imports = (*file.uses.values(), *file.includes)
-    return Syntax(imports, file.names.spaces[-1], tuple(dict.fromkeys(file.defines)), tuple(file.hints))
+    defines = tuple(dict.fromkeys(file.defines))
+    return Syntax(imports, file.names.spaces[-1], defines, tuple(file.hints), exports=len(defines))
 
 
 class _File:
@@ -189,7 +190,7 @@ class _File:
         return self.counted[1]
 
 
-def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unresolved]:
+def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Found]:
     index = _Index(tree, syntax)
     for path in sorted(syntax):
         for item in syntax[path].imports:
@@ -209,6 +210,8 @@ def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unr
             target = index.hinted(path, name)
             if target is not None and target != path:
                 yield Edge(path, target, "autoload" if name.endswith("()") else "use", "soft")
+    for target in index.autoload.commands:
+        yield EntryPoint(target, "composer.json")
 
 
 def _included_file(tree: RepoTree, path: str, name: str) -> str | None:

@@ -22,13 +22,14 @@ import tree_sitter_python
 from tree_sitter import Node
 
 from repo2ctx.languages import RepoTree, join, line, text, walk_within
-from repo2ctx.records import Edge, Import, Strength, Syntax, Unresolved
+from repo2ctx.records import Edge, EntryPoint, Found, Import, Strength, Syntax, Unresolved
 
 GRAMMARS = {"Python": tree_sitter_python.language}
 CONFIG_FILES = ("pyproject.toml", "setup.cfg")
 
 _USUAL_ROOTS = ("src", "lib", "python")
 _IMPORTS = frozenset({"import_statement", "import_from_statement"})
+_DEFINITIONS = frozenset({"function_definition", "class_definition"})
 _BODIES = frozenset(
     """
     module block function_definition class_definition decorated_definition if_statement elif_clause else_clause
@@ -40,6 +41,7 @@ _BODIES = frozenset(
 
 def scan(root: Node, path: str) -> Syntax:
     """Imports anywhere in the file, without entering expressions."""
+    exports = {name for name in _top_level(root) if not name.startswith("_")}
     imports: list[Import] = []
     for node, around in walk_within(root, _IMPORTS, _BODIES):
         strength = _strength(node, around)
@@ -56,7 +58,15 @@ def scan(root: Node, path: str) -> Syntax:
             if any(child.type == "wildcard_import" for child in node.children):
                 members.append("*")
             imports.append(Import(_dotted(module), line(node), "import", strength, tuple(members)))
-    return Syntax(imports=tuple(imports))
+    return Syntax(imports=tuple(imports), exports=len(exports))
+
+
+def _top_level(root: Node) -> Iterator[str]:
+    """The functions and classes of the module."""
+    for node in root.named_children:
+        inner = node.child_by_field_name("definition") if node.type == "decorated_definition" else node
+        if inner is not None and inner.type in _DEFINITIONS:
+            yield text(inner.child_by_field_name("name"))
 
 
 def _dotted(node: Node | None) -> str:
@@ -74,7 +84,7 @@ def _strength(node: Node, around: Sequence[Node]) -> Strength:
     return "hard"
 
 
-def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unresolved]:
+def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Found]:
     finder = _Finder(tree)
     for path in sorted(syntax):
         for imported in syntax[path].imports:
@@ -85,6 +95,19 @@ def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unr
             for target in targets:
                 if target != path:
                     yield Edge(path, target, imported.kind, imported.strength)
+    yield from _entry_points(tree, finder)
+
+
+def _entry_points(tree: RepoTree, finder: _Finder) -> Iterator[EntryPoint]:
+    """The modules that `console_scripts` and other entry points name, as `package.module:function`."""
+    for config in (*tree.configs("pyproject.toml"), *tree.configs("setup.cfg")):
+        source = tree.text(config) or ""
+        for name in _pyproject_scripts(source) if config.endswith(".toml") else _setup_cfg_scripts(source):
+            parts = [part.strip() for part in name.partition(":")[0].split(".")]
+            root = finder.root_of(config, parts[0]) if all(parts) else None
+            target = None if root is None else finder.module(root, parts)
+            if target is not None:
+                yield EntryPoint(target, posixpath.basename(config))
 
 
 def _targets(finder: _Finder, path: str, imported: Import) -> list[str] | None:
@@ -205,6 +228,27 @@ def _pyproject_roots(source: str) -> list[str]:
     hatch = _table(tool, "hatch", "build", "targets", "wheel").get("packages", [])
     found += [posixpath.dirname(p) for p in hatch if isinstance(p, str)] if isinstance(hatch, list) else []
     return [f for f in found if isinstance(f, str) and f]
+
+
+def _pyproject_scripts(source: str) -> list[str]:
+    try:
+        data: Any = tomllib.loads(source)
+    except (ValueError, RecursionError):
+        return []
+    tables = [_table(data, "project", kind) for kind in ("scripts", "gui-scripts")]
+    tables += [_table(data, "project", "entry-points", group) for group in _table(data, "project", "entry-points")]
+    tables.append(_table(data, "tool", "poetry", "scripts"))
+    return [name for values in tables for name in values.values() if isinstance(name, str)]
+
+
+def _setup_cfg_scripts(source: str) -> list[str]:
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read_string(source)
+    except configparser.Error:
+        return []
+    groups = parser["options.entry_points"].values() if parser.has_section("options.entry_points") else ()
+    return [row.partition("=")[2] for group in groups for row in group.splitlines() if "=" in row]
 
 
 def _table(value: Any, *keys: str) -> dict[str, Any]:

@@ -22,9 +22,9 @@ from tree_sitter import Node
 
 from repo2ctx.languages import RepoTree, line, text
 from repo2ctx.languages._ruby_constants import Constants
-from repo2ctx.languages._ruby_paths import LoadPath, is_test
+from repo2ctx.languages._ruby_paths import LoadPath, gem_commands, is_test
 from repo2ctx.languages._ruby_source import LONGEST, NAME, ROOT, Nesting, Scope, Source, child_of
-from repo2ctx.records import Edge, Import, Strength, Syntax, Unresolved
+from repo2ctx.records import Edge, EntryPoint, Found, Import, Strength, Syntax, Unresolved
 
 GRAMMARS = {"Ruby": tree_sitter_ruby.language}
 CONFIG_FILES = ("*.gemspec",)
@@ -58,11 +58,13 @@ def scan(root: Node, path: str) -> Syntax:
     uses, assigned = file.constants(scopes, mixins)
     defines = [scope.inner for scope in scopes if not scope.wrapper] + assigned
     wraps = [f"wraps:{scope.inner}" for scope in scopes if scope.wrapper]
+    defined = dict.fromkeys(defines)
     return Syntax(
         imports=tuple(imports),
-        defines=tuple(dict.fromkeys(defines)),
+        defines=tuple(defined),
         uses=tuple(uses),
         tags=tuple(dict.fromkeys([*wraps, *roots])),
+        exports=len(defined),
     )
 
 
@@ -208,7 +210,7 @@ def _lazy(around: Sequence[Node]) -> bool:
     return False
 
 
-def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unresolved]:
+def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Found]:
     load_path = LoadPath(tree, syntax)
     autoloaded: dict[str, str] = {}
     for path in sorted(syntax):
@@ -222,6 +224,7 @@ def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unr
                 yield Edge(path, target, "test" if of_tests else item.kind, item.strength)
                 if len(item.names) > 1:
                     autoloaded.setdefault(item.names[1], target)
+    yield from (EntryPoint(target, "the gemspec") for target in gem_commands(tree) if target in syntax)
     constants = Constants(tree, syntax, autoloaded)
     for path in sorted(syntax):
         yield from _by_constants(constants, path, syntax[path])

@@ -19,7 +19,7 @@ from tree_sitter import Node
 
 from repo2ctx.languages import RepoTree, join, text, walk
 from repo2ctx.languages._rust_crates import Crates
-from repo2ctx.records import Edge, Import, Strength, Syntax, Unresolved
+from repo2ctx.records import Edge, EntryPoint, Found, Import, Strength, Syntax, Unresolved
 
 GRAMMARS = {"Rust": tree_sitter_rust.language}
 CONFIG_FILES = ("Cargo.toml",)
@@ -56,15 +56,18 @@ def scan(root: Node, path: str) -> Syntax:
     source = _Source(root)
     imports = [*source.modules(), *source.uses(), *source.extern_crates(), *source.includes(), *source.paths()]
     defines: dict[str, None] = {}
+    exports = 0
     for node in walk(root, _ITEMS, _BODIES):
         inline = source.inline_at(node.start_byte - root.start_byte)
         if node.type == "macro_invocation":
             names = _GENERATED_ITEM.findall(text(node))
         else:
             names = [text(node.child_by_field_name("name")).removeprefix("r#")]
+        first = node.child(0)
+        exports += first is not None and first.type == "visibility_modifier" and first.child_count == 1
         mark = "!" if node.type == "macro_definition" else ""
         defines.update(dict.fromkeys(f"{inline}::{name}{mark}" for name in names if name))
-    return Syntax(imports=tuple(imports), defines=tuple(defines), tags=tuple(source.inline_modules))
+    return Syntax(imports=tuple(imports), defines=tuple(defines), tags=tuple(source.inline_modules), exports=exports)
 
 
 class _Source:
@@ -217,7 +220,7 @@ def _leaf(path: list[str], alias: str | None) -> tuple[str, str]:
     return "::".join(path), alias or path[-1]
 
 
-def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unresolved]:
+def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Found]:
     crates = Crates(tree, syntax)
     yield from crates.mod_edges
     for path in sorted(syntax):
@@ -234,6 +237,8 @@ def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge | Unr
                 if found is None and segments[0]:
                     outside.add(start)
                 yield from found or ()
+    for target in crates.entry_points():
+        yield EntryPoint(target, "Cargo.toml")
 
 
 def _included(crates: Crates, path: str, imported: Import) -> Iterator[Edge | Unresolved]:
