@@ -10,17 +10,17 @@ import posixpath
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from tree_sitter import Node
 
 from repo2ctx.languages import join, text
+from repo2ctx.languages._places import Places
 
 _COMMENTS = re.compile(rb"\n[ \t]*+#(?!\{)[^\n]*+(?:\n[ \t]*+#(?!\{)[^\n]*+)*+")
 _CLASS = re.compile(rb"class(?<![\w.:@$]class)[ \t]+(?:::)?[A-Z][\w:]*")
 _MODULE = re.compile(rb"module(?<![\w.:@$]module)[ \t]+(?:::)?[A-Z][\w:]*")
 NAME = re.compile(r"(?:::)?[A-Z]\w*(?:::[A-Z]\w*)*")
-_COUNTED = 64
-_MOST_STEPS = 10_000_000  # down the tree, for one file; the largest that people write take a tenth
 _DEEPEST = 200  # syntax nodes around an import that a person would write
 LONGEST = 500  # characters of a name with its nesting
 ROOT = "\0/"  # begins an absolute path of the repository
@@ -61,24 +61,11 @@ class Source:
         # The root starts at the first token, and its text too. Comments, often the larger part, are blanked.
         source = b" " * root.start_byte + (root.text or b"")
         self.source = _COMMENTS.sub(lambda found: b" " * len(found[0]), source)
-        self.asked = 0
-        self.steps = _MOST_STEPS
+        self.places = Places(root)
 
     def node(self, start: int, end: int) -> Node | None:
-        """The smallest node that covers a piece of the text; None if there is none, or no more may be asked.
-
-        Each question descends from the root, and past the siblings of what a syntax error covers. Of every few, one
-        is counted, so that deep or broken trees take no square time.
-        """
-        self.asked += 1
-        if self.asked % _COUNTED == 0:
-            cursor = self.root.walk()
-            while self.steps > 0 and (outer := cursor.node) is not None:
-                number = cursor.goto_first_child_for_byte(start)
-                if number is None:
-                    break
-                self.steps -= _COUNTED * (1 + (number // 8 if outer.type == "ERROR" else 0))
-        return self.root.descendant_for_byte_range(start, end) if self.steps > 0 else None
+        """The smallest node that covers a piece of the text; None if there is none."""
+        return self.places.node(start, end)
 
     def scopes(self) -> Iterator[Scope]:
         """Class and module bodies, in the order in which they start."""
@@ -99,14 +86,7 @@ class Source:
 
     def around(self, node: Node) -> list[Node]:
         """The nodes around one, outermost first; asking for parents would search from the root each time."""
-        cursor = self.root.walk()
-        place = node.start_byte
-        found: list[Node] = []
-        while len(found) < _DEEPEST and (outer := cursor.node) is not None and outer != node:
-            found.append(outer)
-            if cursor.goto_first_child_for_byte(place) is None:
-                break
-        return found
+        return list(takewhile(lambda outer: outer != node, self.places.around(node.start_byte)[:_DEEPEST]))
 
     def value(self, node: Node | None, depth: int = 4) -> str:
         """The path that an expression makes; "" if only running it could tell."""

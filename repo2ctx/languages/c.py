@@ -28,6 +28,7 @@ from repo2ctx.languages._c_search import (
     is_in_system_folder,
     is_system_header,
 )
+from repo2ctx.languages._places import Places
 from repo2ctx.records import Edge, Found, Import, Syntax, Unresolved
 
 GRAMMARS = {"C": tree_sitter_c.language, "C++": tree_sitter_cpp.language}
@@ -62,16 +63,17 @@ def scan(root: Node, path: str) -> Syntax:
     imports: list[Import] = []
     tags: list[str] = []
     package = ""
+    places = Places(root)
     lines = _Lines(source, root.start_point[0] + 1)
     for found in _INCLUDE.finditer(source):
-        if _is_code(root, source, found.start()):
+        if _is_code(places, source, found.start()):
             how, quoted, bracketed = (_decode(group) for group in found.groups())
             name = quoted or f"<{bracketed}>"
             imports.append(Import(name, lines.at(found.start()), "include", names=("next",) * (how == "include_next")))
     lines = _Lines(source, root.start_point[0] + 1)
     for found in _MODULE.finditer(source) if b"module" in source or b"import" in source else ():
         at = found.start(2)
-        if not _is_code(root, source, found.start()):
+        if not _is_code(places, source, found.start()):
             continue
         exported, how, name = (_decode(group) for group in found.groups())
         name = "".join(name.split())
@@ -90,7 +92,7 @@ def scan(root: Node, path: str) -> Syntax:
         package=package,
         tags=tuple(tags),
         exports=_exports(root) if path.endswith(_HEADER_ENDS) else 0,
-        main=b"main" in source and any(_is_code(root, source, found.start()) for found in _MAIN.finditer(source)),
+        main=b"main" in source and any(_is_code(places, source, found.start()) for found in _MAIN.finditer(source)),
     )
 
 
@@ -115,13 +117,14 @@ def _decode(group: bytes | None) -> str:
     return (group or b"").decode("utf-8", "replace")
 
 
-def _is_code(root: Node, source: bytes, offset: int) -> bool:
+def _is_code(places: Places, source: bytes, offset: int) -> bool:
     """Whether a line's first token may be at `offset`, and is neither commented out nor in a string."""
     start = source.rfind(b"\n", 0, offset) + 1
     start = max(start, source.rfind(b"\r", start, offset) + 1)
     if offset - start > _FARTHEST or _INLINE_COMMENT.sub(b"", source[start:offset]).strip():
         return False
-    node = root.descendant_for_byte_range(root.start_byte + offset, root.start_byte + offset + 1)
+    at = places.root.start_byte + offset
+    node = places.node(at, at + 1)
     return node is None or node.type not in _NO_CODE
 
 

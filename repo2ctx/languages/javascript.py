@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import tree_sitter_javascript
 import tree_sitter_typescript
-from tree_sitter import Node, TreeCursor
+from tree_sitter import Node
 
 from repo2ctx.languages import RepoTree, join, line, text
 from repo2ctx.languages._node_resolution import (
@@ -33,6 +33,7 @@ from repo2ctx.languages._node_resolution import (
     strings,
     table,
 )
+from repo2ctx.languages._places import Places
 from repo2ctx.records import Edge, EntryPoint, Found, Import, Strength, Syntax, Unresolved
 
 GRAMMARS = {
@@ -67,11 +68,9 @@ def scan(root: Node, path: str) -> Syntax:
     """Module names anywhere in the file, whatever surrounds them."""
     imports = list(_references(root))
     source = root.text or b""
-    cursor = root.walk()
+    places = Places(root)
     for match in _NAMED.finditer(source):
-        cursor.reset(root)
-        chain = _chain(cursor, root.start_byte + match.end())
-        imported = _imported(chain)
+        imported = _imported(_chain(places, root.start_byte + match.end()))
         if imported is not None:
             imports.append(imported)
     return Syntax(imports=tuple(imports), exports=_exports(root, source))
@@ -104,17 +103,13 @@ def _references(root: Node) -> Iterator[Import]:
         more = cursor.goto_next_sibling()
 
 
-def _chain(cursor: TreeCursor, start: int) -> list[Node]:
+def _chain(places: Places, start: int) -> list[Node]:
     """The nodes around byte `start`, outermost first, down to the string that starts there (or whatever does)."""
-    chain: list[Node] = []
-    while True:
-        node = cursor.node
-        assert node is not None
-        chain.append(node)
-        if node.start_byte == start and node.type in {"string", "template_string"}:
-            return chain
-        if cursor.goto_first_child_for_byte(start) is None:
-            return chain
+    around = places.around(start)
+    for index in range(len(around) - 1, max(0, len(around) - 4), -1):
+        if around[index].start_byte == start and around[index].type in {"string", "template_string"}:
+            return around[: index + 1]
+    return around
 
 
 def _imported(chain: list[Node]) -> Import | None:

@@ -18,6 +18,7 @@ import tree_sitter_rust
 from tree_sitter import Node
 
 from repo2ctx.languages import RepoTree, join, text, walk
+from repo2ctx.languages._places import Places
 from repo2ctx.languages._rust_crates import Crates
 from repo2ctx.records import Edge, EntryPoint, Found, Import, Strength, Syntax, Unresolved
 
@@ -48,6 +49,7 @@ _ITEMS = frozenset(
 ) | {"macro_definition", "macro_invocation", "function_signature_item"}
 _BODIES = frozenset({"mod_item", "declaration_list", "foreign_mod_item", "expression_statement"})
 _DEEPEST = 64  # levels of a use tree
+_LONGEST = 500  # characters of a module's path within its file: keeps the cost of absurd nesting linear
 
 
 def scan(root: Node, path: str) -> Syntax:
@@ -75,6 +77,7 @@ class _Source:
 
     def __init__(self, root: Node):
         self.root = root
+        self.places = Places(root)
         self.text = root.text or b""
         self.line_starts = [0, *accumulate(map(len, self.text.splitlines(keepends=True)))]
         self.use_spans: list[tuple[int, int]] = []
@@ -87,7 +90,7 @@ class _Source:
         return node is None or not ("comment" in node.type or "string" in node.type)
 
     def at(self, offset: int) -> Node | None:
-        return self.root.descendant_for_byte_range(self.root.start_byte + offset, self.root.start_byte + offset + 1)
+        return self.places.node(self.root.start_byte + offset, self.root.start_byte + offset + 1)
 
     def line(self, offset: int) -> int:
         return self.root.start_point[0] + bisect_right(self.line_starts, offset)
@@ -102,7 +105,9 @@ class _Source:
                 body = brace.parent if brace is not None else None
                 if body is not None:
                     self._close(open_, match.start())
-                    open_.append((body.end_byte - self.root.start_byte, _join(self._inline[-1], _decode(match[1]))))
+                    outer, name = self._inline[-1], _decode(match[1])
+                    inner = _join(outer, name) if len(outer) < _LONGEST else outer
+                    open_.append((body.end_byte - self.root.start_byte, inner))
                     self.inline_modules[open_[-1][1]] = None
                     self._mark(match.end(), open_[-1][1])
         self._close(open_, len(self.text) + 1)

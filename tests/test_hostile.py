@@ -1,0 +1,156 @@
+"""Whatever is in a file or a tree, the repository gets its graph and its order, and a row that says what fell back."""
+
+import resource
+import subprocess
+import time
+from contextlib import suppress
+
+import pytest
+from conftest import git, graph_of_files
+
+from repo2ctx.analysis import analyse
+from repo2ctx.config import BuildConfig
+from repo2ctx.crawl import CrawlOptions, open_snapshot
+from repo2ctx.languages import languages
+from repo2ctx.order import order
+from repo2ctx.parsing import _parser, scan
+from repo2ctx.records import RepoSpec, Syntax
+from repo2ctx.sandbox import Sandbox, Stopped
+
+DEEP = 100_000
+PIECES = [
+    b"(", b"[", b"{", b"<", b"()", b"[]", b"{}", b"({[<", b"'", b'"', b"`", b"/*", b"//", b"#", b"\\", b"\\\n", b"a.", b"a::", b"a\\",
+    b"a, ", b"\0", b"\xff\xfe", b"\xf0\x9f", b"\n", b" ", b"import ", b"use ", b"require '", b'#include "a', b"from a import (", b"class A {",
+    b"namespace a {", b"mod a {", b"module A\n", b"func f(", b"def f(", b"x = ", b"$a = ", b"<?php ", b"using A.", b"/** a *", b"if (", b"#if 1\n",
+    b"<<A\n", b"r#\"", b"%w[", b"@", b"=> ", b"&", b"a b ", b"import('a') ", b"var x, ",
+]  # fmt: skip
+
+
+def _parse(language: str, source: bytes) -> bool:
+    return _parser(language).parse(source).root_node.has_error
+
+
+@pytest.mark.parametrize("count", [DEEP // 40, pytest.param(DEEP // 4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("language", sorted(languages()))
+def test_reading_a_file_ends_wherever_parsing_it_does(language, count):
+    """A file of one piece, again and again: our reading may take longer than the parser, but only so much."""
+    slow = []
+    limit = 20 if count > DEEP // 10 else 2
+    with Sandbox(20, 3 << 30) as sandbox:
+        for piece in PIECES:
+            source = piece * count
+            try:
+                start = time.monotonic()
+                sandbox.call(_parse, language, source, timeout_s=4)
+                parsing = time.monotonic() - start
+            except Stopped:
+                continue  # the parser alone is too slow, or dies: the build records that the file fell back
+            try:
+                assert isinstance(sandbox.call(scan, language, "x", source, timeout_s=limit + 10 * parsing), Syntax)
+            except Stopped as stopped:
+                slow.append((piece, stopped.problem))
+        assert sandbox.call(scan, "Python", "x.py", b"import a\n").imports
+    assert not slow
+
+
+@pytest.mark.parametrize("language", sorted(languages()))
+def test_deep_nesting_falls_back_or_ends(language):
+    with Sandbox(20, 3 << 30) as sandbox:
+        for opening, closing in ((b"(", b")"), (b"{", b"}"), (b"a<", b">")):
+            for source in (opening * DEEP, b"x = " + opening * DEEP + b"1" + closing * DEEP):
+                with suppress(Stopped):
+                    assert isinstance(sandbox.call(scan, language, "x", source), Syntax)
+        assert sandbox.call(scan, "Python", "x.py", b"import a\n").imports
+
+
+def _import_tree(folder, files) -> None:
+    """Commit many files at once, without writing each to disk."""
+    git(folder, "init", "-q", "-b", "main")
+    head = b"commit refs/heads/main\ncommitter a <a@example.invalid> 1700000000 +0000\ndata 1\nx\n"
+    stream = [head]
+    for path, data in files:
+        stream.append(b"M 100644 inline %s\ndata %d\n%s\n" % (path.encode(), len(data), data))
+    subprocess.run(["git", "-C", str(folder), "fast-import", "--quiet"], input=b"".join(stream), check=True)
+
+
+def _analysed(folder):
+    config = BuildConfig()
+    spec = RepoSpec(source=str(folder), url=str(folder), name="hostile")
+    with (
+        open_snapshot(spec, CrawlOptions(cache=None)) as snapshot,
+        Sandbox(config.parse.timeout_s, config.parse.memory_bytes) as sandbox,
+    ):
+        return analyse(snapshot, config, sandbox)
+
+
+def test_a_repository_of_hostile_files_keeps_its_good_edges(tmp_path):
+    files = [
+        ("nul.py", b"import ok\0\n"),
+        ("invalid.py", b"import ok\n# \xff\xfe\xfa\n"),
+        ("deep.js", b"(\n" * DEEP),
+        ("deep.py", b"x = " + b"[\n" * DEEP + b"]\n" * DEEP),
+        ("deep.rb", b"[\n" * DEEP),
+        ("long.py", b"import ok\nx = '" + b"a" * 900_000 + b"'\n"),
+        ("big.py", b"x = 1\n" * 400_000),
+        ("user.py", b"import ok\n"),
+        ("ok.py", b"y = 1\n"),
+    ]
+    _import_tree(tmp_path, files)
+    found = _analysed(tmp_path)
+    fates = {f.path: f.fate for f in found.files}
+    assert fates["nul.py"] == "binary"
+    assert fates["big.py"] == "too-large"
+    assert fates["user.py"] == fates["ok.py"] == fates["deep.js"] == "kept"
+    edges = {(e.source, e.target) for e in found.graph.edges}
+    assert ("user.py", "ok.py") in edges
+    assert found.ordered.quality.fallbacks == len(found.problems)
+    assert set(found.problems.values()) <= {"errors", "timeout", "memory", "crash"}
+    kept = [path for path, fate in fates.items() if fate == "kept"]
+    assert sorted(p.path for p in found.ordered.placed) == sorted(kept)
+
+
+def test_a_cycle_of_thousands_of_files_is_one_component():
+    count = 5_000
+    files = {f"p/m{i}.py": f"from p import m{(i + 1) % count}\n" for i in range(count)} | {"p/__init__.py": ""}
+    graph = graph_of_files(files)
+    found = order(dict.fromkeys(files, "code"), graph.edges)
+    assert found.quality.largest_cycle == count
+    assert found.quality.satisfied == pytest.approx(1 - 1 / len({(e.source, e.target) for e in graph.edges}), abs=1e-6)
+
+
+@pytest.mark.parametrize("end", [".py", ".ts", ".go", ".java", ".cs", ".c", ".rs", ".rb", ".php"])
+def test_many_files_in_one_folder_take_time_in_proportion(end):
+    """Twice the files may not take four times as long to resolve."""
+    sources = {
+        ".py": "import m{j}\nclass C{i}: pass\n", ".ts": "import {{a}} from './m{j}'\nexport const a = {i}\n",
+        ".go": "package m\nfunc F{i}() {{ F{j}() }}\n", ".java": "package m;\nclass C{i} {{ C{j} c; }}\n",
+        ".cs": "namespace M;\nclass C{i} {{ C{j} c; }}\n", ".c": '#include "m{j}.c"\nint f{i}(void);\n',
+        ".rs": '#[path = "m{j}.rs"]\nmod n;\npub fn f{i}() {{}}\n', ".rb": "require_relative 'm{j}'\nclass C{i}\n  C{j}\nend\n",
+        ".php": "<?php\nnamespace M;\nclass C{i} {{ public C{j} $c; }}\n",
+    }  # fmt: skip
+
+    def seconds(count: int) -> float:
+        files = {f"m{i}{end}": sources[end].format(i=i, j=(i + 1) % count) for i in range(count)}
+        start = time.process_time()
+        graph = graph_of_files(files)
+        assert len({(e.source, e.target) for e in graph.edges}) >= count - 1
+        return time.process_time() - start
+
+    seconds(50)
+    best = min(seconds(1_000) for _ in range(2)), min(seconds(4_000) for _ in range(2))
+    assert best[1] < 10 * best[0] + 1
+
+
+@pytest.mark.slow
+def test_a_flat_folder_of_twenty_thousand_files_a_million_lines_and_fifty_megabytes(tmp_path):
+    count = 20_000
+    files = [(f"m{i}.py", b"import m%d\n" % ((i + 1) % count)) for i in range(count)]
+    files += [("huge.py", b"x = 1 # abc\n" * (50 << 20 >> 3)), ("lines.js", b"f();\n" * 1_000_000)]
+    _import_tree(tmp_path, files)
+    start = time.monotonic()
+    found = _analysed(tmp_path)
+    assert time.monotonic() - start < 300
+    assert len(found.graph.edges) == count
+    assert found.ordered.quality.largest_cycle == count
+    assert {f.fate for f in found.files if not f.path.startswith("m")} == {"too-large"}
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2 << 20
