@@ -9,6 +9,7 @@ import tree_sitter
 from conftest import outputs_by_hash_seed
 
 from repo2ctx.languages import RepoTree, go
+from repo2ctx.languages._go_builds import satisfiable
 from repo2ctx.parsing import scan
 
 MOD = {"go.mod": "module example.com/farm\n\ngo 1.22\n"}
@@ -209,7 +210,7 @@ def test_build_constraints_that_exclude_each_other(edges_of):
     ],
 )
 def test_which_constraints_can_hold_together(rules, possible):
-    assert go._satisfiable(rules) is possible
+    assert satisfiable(rules) is possible
 
 
 def test_modules_workspaces_and_replacements(edges_of):
