@@ -6,7 +6,7 @@
 contexts: of each repository's code files, windows of the length are drawn that hold whole files, each chosen with files that it
 needs or that need it, and the same files are laid out under every order. So the orders differ in nothing but order, and each
 window has the same tokens under all of them. score: the mean loss over a window's file tokens (of all files, and of those alone
-that need another file of the window), paired by window: difference to our order, with a bootstrap interval over windows.
+that need another file of the window), paired by window: difference to our order, with a bootstrap interval over repositories.
 
 The two halves may run on different machines; the file between them holds token ids only.
 """
@@ -154,34 +154,38 @@ def score(source: Path, model_name: str, device: str, dtype: str) -> None:
             print(
                 f"{number + 1} of {len(windows)} windows, {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True
             )
-    print(
-        f"{model_name}, {dtype} on {device}; {len(windows)} windows; nats per token, mean and 95% bootstrap interval over windows"
-    )
+    print(f"{model_name}, {dtype} on {device}; {len(windows)} windows; nats per token, mean, and")
+    print("95% bootstrap interval over repositories\n")
     print(
         "| length | files counted | windows | ours | order | order - ours | 95% interval |\n|---|---|---|---|---|---|---|"
     )
+    names = np.asarray([w["repository"] for w in windows])
     for length in sorted({w["length"] for w in windows}):
         mine = np.asarray([w["length"] == length for w in windows])
         for which, title in enumerate(("all", "that need another")):
             table = losses[mine, :, which]
-            table = table[~np.isnan(table).any(1)]
+            kept = ~np.isnan(table).any(1)
+            table = table[kept]
             for m, method in enumerate(ORDERS[1:], start=1):
                 difference = table[:, m] - table[:, 0]
-                low, high = _interval(difference)
+                low, high = _interval(difference, names[mine][kept])
                 print(
                     f"| {length} | {title} | {len(table)} | {table[:, 0].mean():.4f} | {method} | {difference.mean():+.4f} "
                     f"| {low:+.4f} to {high:+.4f} |"
                 )
-    names = sorted({w["repository"] for w in windows})
     print("\n| repository | " + " | ".join(ORDERS) + " |\n|---|" + "---|" * len(ORDERS))
-    for name in names:
-        mine = np.asarray([w["repository"] == name for w in windows])
+    for name in sorted(set(names)):
+        mine = names == name
         print(f"| {name} | " + " | ".join(f"{v:.4f}" for v in losses[mine, :, 0].mean(0)) + " |")
 
 
-def _interval(values: Any) -> tuple[float, float]:
+def _interval(values: Any, groups: Any) -> tuple[float, float]:
+    """Windows of one repository are alike, so whole repositories are drawn again, with all their windows."""
     rng = np.random.default_rng(0)
-    means = values[rng.integers(0, len(values), (_RESAMPLES, len(values)))].mean(1)
+    _, group = np.unique(groups, return_inverse=True)
+    sums, counts = np.bincount(group, values), np.bincount(group)
+    drawn = rng.integers(0, len(counts), (_RESAMPLES, len(counts)))
+    means = sums[drawn].sum(1) / counts[drawn].sum(1)
     return float(np.quantile(means, 0.025)), float(np.quantile(means, 0.975))
 
 
