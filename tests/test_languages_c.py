@@ -164,6 +164,16 @@ def test_all_ways_to_write_an_include(edges_of):
     assert edges_of(files) == {("m.c", name) for name in names}
 
 
+def test_a_macro_may_name_the_included_file(edges_of, unresolved_of):
+    files = {
+        "a.c": '#ifndef CONF\n# define CONF "conf.h"\n#endif\n#include CONF\n#include OTHER\n#define LATE "late.h"\n',
+        "b.c": "#ifdef X\n#define IMPL <x/one.h>\n#else\n#define IMPL <x/two.h>\n#endif\n  #  include IMPL\n",
+        "conf.h": "", "late.h": "", "include/x/one.h": "", "include/x/two.h": "",
+    }  # fmt: skip
+    assert edges_of(files) == {("a.c", "conf.h"), ("b.c", "include/x/one.h"), ("b.c", "include/x/two.h")}
+    assert not unresolved_of(files)
+
+
 def test_comments_and_strings_include_nothing(edges_of):
     source = (
         '/*\n#include "a.h"\n*/\n// #include "a.h"\nconst char *s = "#include \\"a.h\\"";\n#define X #include "a.h"\n'

@@ -4,7 +4,8 @@ A quoted name is looked for beside the including file first; then both kinds go 
 compile_commands.json names for the file, those of build files in the folders above it (nearest first), and the
 usual places (the folders above and their `include` and `src`). Last comes a file whose path ends in the name: in a
 known include directory, or the only one anywhere. A name of the system's own (`<string.h>`) is taken from directories
-that a build file names, and from nowhere else (`"string.h"`: or from beside). An include under `#if` counts.
+that a build file names, and from nowhere else (`"string.h"`: or from beside). An include under `#if` counts, and
+so does one of a macro that the same file defines as a name.
 C++ modules: `import x;` needs the file with `export module x;`, and so does its implementation unit (`module x;`).
 Soft: `implements`, from a header to the one source of the same stem that includes it.
 """
@@ -34,13 +35,15 @@ from repo2ctx.records import Edge, Found, Import, Syntax, Unresolved
 GRAMMARS = {"C": tree_sitter_c.language, "C++": tree_sitter_cpp.language}
 CONFIG_FILES = BUILD_FILES
 _INCLUDE = re.compile(
-    rb'#(?:[ \t]|\\\r?\n)*(include_next|include|import)(?:[ \t]|\\\r?\n)*(?:"([^"\r\n]+)"|<([^>\r\n]+)>)'
+    rb'#(?:[ \t]|\\\r?\n)*(include_next|include|import)(?:[ \t]|\\\r?\n)*(?:"([^"\r\n]+)"|<([^>\r\n]+)>|(\w++))'
 )
+_DEFINE = re.compile(rb'#[ \t]*define[ \t]+(\w+)[ \t]+("[^"\r\n]+"|<[^>\r\n]+>)')
 _MODULE = re.compile(
     rb'^[ \t]*(export[ \t]+)?(import|module)\b[ \t]*([\w.]*(?:[ \t]*:[ \t]*[\w.]+)?|"[^"\r\n]+"|<[^>\r\n]+>)[ \t]*;',
     re.MULTILINE,
 )
 _NO_CODE = frozenset({"comment", "string_literal", "string_content", "raw_string_literal", "raw_string_content"})
+_MOST_DEFINITIONS = 16  # of one macro
 _FARTHEST = 1000  # bytes of a line before a directive; more is no source that anyone wrote
 _INLINE_COMMENT = re.compile(rb"/\*.*?\*/")
 
@@ -64,12 +67,16 @@ def scan(root: Node, path: str) -> Syntax:
     tags: list[str] = []
     package = ""
     places = Places(root)
+    names: dict[str, list[str]] | None = None
     lines = _Lines(source, root.start_point[0] + 1)
     for found in _INCLUDE.finditer(source):
         if _is_code(places, source, found.start()):
-            how, quoted, bracketed = (_decode(group) for group in found.groups())
-            name = quoted or f"<{bracketed}>"
-            imports.append(Import(name, lines.at(found.start()), "include", names=("next",) * (how == "include_next")))
+            how, quoted, bracketed, macro = (_decode(group) for group in found.groups())
+            if macro and names is None:
+                names = _named_by_macros(source)
+            at = lines.at(found.start())
+            for name in (names or {}).get(macro, ()) if macro else [quoted or f"<{bracketed}>"]:
+                imports.append(Import(name, at, "include", names=("next",) * (how == "include_next")))
     lines = _Lines(source, root.start_point[0] + 1)
     for found in _MODULE.finditer(source) if b"module" in source or b"import" in source else ():
         at = found.start(2)
@@ -94,6 +101,16 @@ def scan(root: Node, path: str) -> Syntax:
         exports=_exports(root) if path.endswith(_HEADER_ENDS) else 0,
         main=b"main" in source and any(_is_code(places, source, found.start()) for found in _MAIN.finditer(source)),
     )
+
+
+def _named_by_macros(source: bytes) -> dict[str, list[str]]:
+    """What `#include MACRO` may mean: every file that the same source defines the macro as."""
+    found: dict[str, list[str]] = {}
+    for macro, value in _DEFINE.findall(source):
+        known = found.setdefault(_decode(macro), [])
+        if len(known) < _MOST_DEFINITIONS:
+            known.append(_decode(value).strip('"'))
+    return found
 
 
 def _exports(root: Node) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import configparser
 import posixpath
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -29,7 +30,7 @@ CONFIG_FILES = ("pyproject.toml", "setup.cfg")
 
 _USUAL_ROOTS = ("src", "lib", "python")
 _IMPORTS = frozenset({"import_statement", "import_from_statement"})
-_DEFINITIONS = frozenset({"function_definition", "class_definition"})
+_PUBLIC = re.compile(rb"^(?:async[ \t]+)?(?:def|class)[ \t]+([A-Za-z]\w*)", re.MULTILINE)
 _BODIES = frozenset(
     """
     module block function_definition class_definition decorated_definition if_statement elif_clause else_clause
@@ -41,7 +42,6 @@ _BODIES = frozenset(
 
 def scan(root: Node, path: str) -> Syntax:
     """Imports anywhere in the file, without entering expressions."""
-    exports = {name for name in _top_level(root) if not name.startswith("_")}
     imports: list[Import] = []
     for node, around in walk_within(root, _IMPORTS, _BODIES):
         strength = _strength(node, around)
@@ -58,15 +58,7 @@ def scan(root: Node, path: str) -> Syntax:
             if any(child.type == "wildcard_import" for child in node.children):
                 members.append("*")
             imports.append(Import(_dotted(module), line(node), "import", strength, tuple(members)))
-    return Syntax(imports=tuple(imports), exports=len(exports))
-
-
-def _top_level(root: Node) -> Iterator[str]:
-    """The functions and classes of the module."""
-    for node in root.named_children:
-        inner = node.child_by_field_name("definition") if node.type == "decorated_definition" else node
-        if inner is not None and inner.type in _DEFINITIONS:
-            yield text(inner.child_by_field_name("name"))
+    return Syntax(imports=tuple(imports), exports=len(set(_PUBLIC.findall(root.text or b""))))
 
 
 def _dotted(node: Node | None) -> str:
