@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from repo2ctx.languages import RepoTree, rules
 from repo2ctx.records import Edge, EntryPoint, Found, Syntax, Unresolved
+from repo2ctx.testnames import test_edges
 
 Resolved = list[Found]
 
@@ -82,6 +83,7 @@ def build_graph(
             key = (found.source, target, found.kind)
             if found.source != target and (key not in edges or found.strength == "hard"):
                 edges[key] = Edge(found.source, target, found.kind, found.strength)
+        edges.update(((e.source, e.target, e.kind), e) for e in test_edges(files, list(edges.values())))
     return Graph(
         tuple(sorted(edges.values())),
         tuple(sorted(unresolved)),

@@ -58,7 +58,12 @@ def test_dot_and_blank_imports(edges_of):
         "side/two.go": "package side\n",
         "side/two_test.go": "package side\n",
     }
-    assert edges_of(files) == {("main.go", "crop/oat.go"), ("main.go", "side/one.go"), ("main.go", "side/two.go")}
+    assert edges_of(files) == {
+        ("main.go", "crop/oat.go"),
+        ("main.go", "side/one.go"),
+        ("main.go", "side/two.go"),
+        ("side/two_test.go", "side/two.go"),
+    }
 
 
 def test_local_names_hide_those_of_the_package(edges_of):
@@ -169,7 +174,11 @@ def test_tests_see_their_package_and_are_seen_by_tests_of_the_folder_only(edges_
         "crop/out_test.go": 'package crop_test\n\nimport "example.com/farm/crop"\n\nvar x = crop.Exported\n\nvar y = hidden\n',
         "main.go": 'package main\n\nimport "example.com/farm/crop"\n\nvar x = crop.Exported\n',
     }
-    assert edges_of(files) == {("crop/oat_test.go", "crop/hidden.go"), ("crop/out_test.go", "crop/oat_test.go")}
+    assert edges_of(files) == {
+        ("crop/oat_test.go", "crop/hidden.go"),
+        ("crop/out_test.go", "crop/oat_test.go"),
+        ("crop/oat_test.go", "crop/oat.go"),
+    }
 
 
 def test_build_constraints_that_exclude_each_other(edges_of):

@@ -169,6 +169,7 @@ def test_of_several_files_with_one_type_the_nearest_is_meant(edges_of):
     assert edges_of(files) == {
         ("a/src/main/java/p/Main.java", "a/src/main/java/p/Oat.java"),
         ("a/src/test/java/p/MainTest.java", "a/src/main/java/p/Oat.java"),
+        ("a/src/test/java/p/MainTest.java", "a/src/main/java/p/Main.java"),
         ("b/src/test/java/p/MainTest.java", "b/src/test/java/p/Oat.java"),
         ("c/src/main/java/p/Use.java", "a/src/main/java/p/Oat.java"),
     }

