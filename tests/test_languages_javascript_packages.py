@@ -9,10 +9,6 @@ def package(**fields):
     return json.dumps(fields)
 
 
-def config(**options):
-    return json.dumps({"compilerOptions": options})
-
-
 def workspace(files, **root):
     return {"package.json": package(private=True, **({"workspaces": ["packages/*"]} | root)), **files}
 
