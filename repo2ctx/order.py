@@ -3,7 +3,8 @@
 Order: strongly connected components are condensed and visited depth first, so that a file stands soon after what
 it needs; roots go manifests, code, examples, tests, docs, configuration, each by path. Inside a component the weakest
 edges give way first: soft ones that the file does not spell out (autoload, implements, test), then the other soft ones;
-a cycle of hard edges is cut by the greedy heuristic of Eades, Lin and Smyth (1993).
+a cycle of hard edges is cut by the greedy heuristic of Eades, Lin and Smyth (1993). Then single files move to where more
+of their edges hold, as long as one gains by it (sifting).
 
 Rank: PageRank over the edges that the order satisfies (soft ones at half weight); the others would let weight turn in
 circles and pile up in any small cycle. The prior of a file is its role's, less the deeper it lies, doubled for an entry
@@ -31,6 +32,8 @@ _IMPLICIT_KINDS = frozenset({"autoload", "implements", "test"})
 _SOFT_WEIGHT = 0.5
 _ENTRY_BONUS = 2.0
 _EXPORTS_TO_DOUBLE = 8  # in powers of two: 255 names
+_SIFT_ROUNDS = 10
+_SIFT_STEPS = 20_000_000  # of files shifted, in one component
 _RANK_DIGITS = 12  # what floating point keeps equal between machines
 
 
@@ -65,11 +68,12 @@ def order(
         needs[source][target] = max(needs[source].get(target, _IMPLICIT), _firmness(edge))
     components = _components(len(paths), needs, _IMPLICIT)
     sequence = _visit(components, needs)
+    knot = {file: i for i, files in enumerate(_components(len(paths), needs, _HARD)) for file in files}
     position = [0] * len(paths)
     component = [0] * len(paths)
     place = 0
     for index, members in enumerate(sequence):
-        for file in _inside(members, needs, _IMPLICIT):
+        for file in _sifted(_inside(members, needs, _IMPLICIT), needs, knot):
             position[file], component[file] = place, index
             place += 1
     prior = {i: _prior(p, roles[p], p in entry_points, exports.get(p, 0)) for i, p in enumerate(paths)}
@@ -138,6 +142,60 @@ def _inside(members: Sequence[int], needs: Sequence[Mapping[int, int]], least: i
     for knot in _firm_then_weak(firm, weak):
         result += [members[i] for i in _inside(knots[knot], inner, least + 1)]
     return result
+
+
+def _sifted(sequence: list[int], needs: Sequence[Mapping[int, int]], knot: Mapping[int, int]) -> list[int]:
+    """Move files of a component, one at a time, to where most of their edges hold, as long as one gains by it.
+
+    A firmer edge outweighs any number of others, and a hard one in no cycle of hard ones most of all. `knot`: which files
+    are in a cycle of hard edges together. Ends after a few rounds, or when the moves have cost enough.
+    """
+    if len(sequence) < 3:
+        return sequence
+    place = {file: i for i, file in enumerate(sequence)}
+    weigh = [(2 * len(sequence)) ** firm for firm in (_IMPLICIT, _SOFT, _HARD, _HARD + 1)]
+    ties: dict[int, list[tuple[int, int]]] = {
+        file: [] for file in sequence
+    }  # +: the other comes first; -: it comes after
+    for file in sequence:
+        for need, firm in needs[file].items():
+            if need in place:
+                weight = weigh[firm + (firm == _HARD and knot[file] != knot[need])]
+                ties[file].append((need, weight))
+                ties[need].append((file, -weight))
+    budget = _SIFT_STEPS
+    for _ in range(_SIFT_ROUNDS):
+        moved = False
+        for file in sorted(sequence):
+            target = _best_place(place[file], [(place[other], weight) for other, weight in ties[file]])
+            if target == place[file] or budget < 0:
+                continue
+            start = place[file]
+            sequence.insert(target, sequence.pop(start))
+            for i in range(min(start, target), max(start, target) + 1):
+                place[sequence[i]] = i
+            budget -= abs(start - target)
+            moved = True
+        if not moved:
+            break
+    return sequence
+
+
+def _best_place(now: int, others: list[tuple[int, int]]) -> int:
+    """Where, counted without itself, a file gains most; where it is, unless another place is better. `others`: the
+    places of its neighbours, each with what it is worth if it comes before (positive) or after (negative)."""
+    gain = best = 0
+    target = now
+    for place, weight in sorted(other for other in others if other[0] > now):  # to the right
+        gain += weight
+        if gain > best:
+            best, target = gain, place
+    gain = 0
+    for place, weight in sorted((other for other in others if other[0] < now), reverse=True):  # to the left
+        gain -= weight
+        if gain > best:
+            best, target = gain, place
+    return target
 
 
 def _firm_then_weak(firm: Sequence[set[int]], weak: Sequence[set[int]]) -> list[int]:

@@ -110,6 +110,27 @@ def test_outside_cycles_every_needed_file_comes_first(graph):
     assert [component[p.path] for p in result.placed] == sorted(component.values())
 
 
+@given(graphs)
+def test_no_file_of_a_cycle_would_be_better_elsewhere(graph):
+    roles, found = _made(graph)
+    placed = order(roles, found).placed
+
+    hard = {(e.source, e.target) for e in found if e.strength == "hard"}
+    hard_reach = _reach(list(roles), [e for e in found if e.strength == "hard"])
+    firm = {(a, b) for a, b in hard if a not in hard_reach[b]}
+    soft = {(e.source, e.target) for e in found} - hard
+
+    def held(paths: list[str]) -> list[int]:
+        place = {p: i for i, p in enumerate(paths)}
+        return [sum(place[b] < place[a] for a, b in kind if {a, b} <= {*paths}) for kind in (firm, hard - firm, soft)]
+
+    for component in {p.component for p in placed}:
+        members = [p.path for p in placed if p.component == component]
+        for file in members:
+            rest = [m for m in members if m != file]
+            assert all(held([*rest[:i], file, *rest[i:]]) <= held(members) for i in range(len(members)))
+
+
 @given(graphs, st.randoms())
 def test_the_input_order_does_not_matter(graph, rng):
     roles, found = _made(graph)
