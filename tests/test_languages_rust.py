@@ -2,6 +2,7 @@
 
 import pytest
 import tree_sitter
+from conftest import graph_of_files
 
 from repo2ctx.languages import rust
 
@@ -211,7 +212,7 @@ def test_exported_macros_are_at_the_root_of_their_crate(edges_of):
     files = crate(
         {
             "src/lib.rs": "#[macro_use]\nmod macros;\nmod a;\n",
-            "src/macros.rs": "macro_rules! shout { () => { $crate::a::hear() } }\n",
+            "src/macros.rs": "#[macro_export]\nmacro_rules! shout { () => { $crate::a::hear() } }\n",
             "src/a.rs": "use crate::shout;\npub fn hear() {}\n",
         }
     )
@@ -352,3 +353,47 @@ def test_odd_input():
     assert [(i.name, i.line) for i in syntax.imports if i.kind == "mod"] == [("a", 2)]
     assert "q::r" in {i.name for i in syntax.imports}
     assert rust.scan(parser.parse(b"").root_node, "x.rs").imports == ()
+
+
+def test_what_is_there_in_tests_only_is_of_the_kind_test():
+    files = {
+        "Cargo.toml": '[package]\nname = "farm"\n',
+        "src/lib.rs": "mod oat;\nmod rye;\nmod help;\n#[cfg(test)]\nmod tests;\n",
+        "src/oat.rs": (
+            "use crate::rye::Rye;\n\n#[cfg(all(test, feature = \"x\"))]\nmod tests {\n    use super::*;\n"
+            "    use crate::help::{self, Help};\n    mod inner {\n        fn f() { crate::help::g() }\n    }\n}\n"
+            "#[cfg(any(test, feature = \"x\"))]\nmod other {\n    use crate::rye::Corn;\n}\n"
+        ),
+        "src/rye.rs": "pub struct Rye;\npub struct Corn;\n",
+        "src/help.rs": "pub struct Help;\npub fn g() {}\n",
+        "src/tests.rs": "use crate::rye::Rye;\n",
+    }  # fmt: skip
+    edges = {(e.source, e.target, e.kind, e.strength) for e in graph_of_files(files).edges}
+    assert edges == {
+        *(("src/lib.rs", f"src/{name}.rs", "mod", "hard") for name in ("oat", "rye", "help")),
+        ("src/lib.rs", "src/tests.rs", "test", "soft"),
+        ("src/oat.rs", "src/rye.rs", "use", "hard"),
+        ("src/oat.rs", "src/help.rs", "test", "soft"),
+        ("src/tests.rs", "src/rye.rs", "use", "hard"),
+    }
+
+
+def test_procedural_macros_are_in_the_root_of_their_crate(edges_of):
+    files = {
+        "Cargo.toml": '[package]\nname = "farm"\n[dependencies]\nmill = { path = "mill" }\n',
+        "src/lib.rs": "mod oat;\nuse mill::{grind, Sow};\n#[crate::test]\nfn f() {}\npub use mill::trial as test;\n",
+        "src/oat.rs": "#[cfg(test)]\nmod tests {\n    macro_rules! test { () => {} }\n}\n",
+        "mill/Cargo.toml": '[package]\nname = "mill"\n[lib]\nproc-macro = true\n',
+        "mill/src/lib.rs": (
+            "mod grind;\nmod sow;\nuse sow::Kind::Sow;\n#[proc_macro_attribute]\npub fn grind() {}\n"
+            "#[proc_macro_derive(Sow, attributes(sow))]\npub fn derive_sow() {}\n#[proc_macro_attribute]\npub fn trial() {}\n"
+        ),
+        "mill/src/grind.rs": "",
+        "mill/src/sow.rs": "pub enum Kind { Sow }\nfn f() { quote! { extern crate farm as _farm; use farm::oat; } }\n",
+    }
+    assert edges_of(files) == {
+        ("src/lib.rs", "src/oat.rs"),
+        ("src/lib.rs", "mill/src/lib.rs"),
+        ("mill/src/lib.rs", "mill/src/grind.rs"),
+        ("mill/src/lib.rs", "mill/src/sow.rs"),
+    }

@@ -171,7 +171,8 @@ class Crates:
             for imported in self.syntax[path].imports:
                 if imported.kind == "mod":
                     found = self._mods.get((path, imported.name), {})
-                    yield from (Edge(path, child, "mod", "hard") for child in found if child != path)
+                    kind = "mod" if imported.strength == "hard" else "test"
+                    yield from (Edge(path, child, kind, imported.strength) for child in found if child != path)
                     if not found:
                         yield Unresolved(path, imported.name, imported.line)
 
@@ -197,6 +198,8 @@ class Crates:
         if not isinstance(start, Module):
             return start
         for number, name in enumerate(rest):
+            if number == len(rest) - 1 and name in start.children and name in self._scope(start).items:
+                return start.file  # a function or macro, and the module that holds what it does
             found = self._step(start, name, depth, seen)
             if isinstance(found, str | Outside):
                 return found

@@ -3,7 +3,8 @@
 `mod x;` needs the child's file. A path that starts at `crate`, `self`, `super`, a name in scope or a crate of the
 repository (as Cargo.toml names it) needs the file that declares what it ends in, found through re-exports where
 they can be followed, and otherwise the file of the last module that is known. `include!` and its kin need their file.
-Soft: whatever a file needs of the files above it in its module tree, since `mod` already leads from there to here.
+Soft: whatever a file needs of the files above it in its module tree, since `mod` already leads from there to here; and
+what stands under `#[cfg(test)]`, which is of the kind `test`. What `quote!` holds is no code of the file.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ CONFIG_FILES = ("Cargo.toml",)
 _MOD = re.compile(rb"mod(?<!\wmod)\s+(?:r#)?(\w+)\s*([;{])")
 _USE = re.compile(rb"use(?<!\wuse)\s((?:[\w:,{}*\s#]++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/){0,20000}+);")
 _EXTERN = re.compile(rb"extern\s+crate\s+(?:r#)?(\w+)(?:\s+as\s+(\w+))?\s*;")
+_QUOTE = re.compile(rb"quote(?:_spanned)?!\s*(?=[({\[])[({\[]")
+_NOT_LINE_END = re.compile(rb"[^\n]")
+_IF_TEST = re.compile(rb"#\[\s*cfg\s*\(\s*(?:all\s*\(\s*)?test\b")
+_DERIVE = re.compile(rb"#\[proc_macro_derive\(\s*(\w+)")
 _INCLUDE = re.compile(
     rb"include(?:_str|_bytes)?!\s*[(\[{]\s*"
     rb'(?:(concat!\s*\(\s*env!\s*\(\s*"CARGO_MANIFEST_DIR"\s*\)\s*,\s*"/?)|")([^"\n]+)"'
@@ -67,8 +72,9 @@ def scan(root: Node, path: str) -> Syntax:
             names = [text(node.child_by_field_name("name")).removeprefix("r#")]
         first = node.child(0)
         exports += first is not None and first.type == "visibility_modifier" and first.child_count == 1
-        mark = "!" if node.type == "macro_definition" else ""
+        mark = "!" if node.type == "macro_definition" and source.is_exported(node) else ""
         defines.update(dict.fromkeys(f"{inline}::{name}{mark}" for name in names if name))
+    defines.update((f"::{_decode(name)}", None) for name in _DERIVE.findall(source.text))
     return Syntax(imports=tuple(imports), defines=tuple(defines), tags=tuple(source.inline_modules), exports=exports)
 
 
@@ -79,11 +85,35 @@ class _Source:
         self.root = root
         self.places = Places(root)
         self.text = root.text or b""
+        self._blank_quoted()
         self.line_starts = [0, *accumulate(map(len, self.text.splitlines(keepends=True)))]
         self.use_spans: list[tuple[int, int]] = []
         self.mods = [m for m in _MOD.finditer(self.text) if self.is_code(m.start())]
         self.inline_modules: dict[str, None] = {}
+        self.test_modules: set[str] = set()
         self._set_inline()
+
+    def _blank_quoted(self) -> None:
+        """What `quote!` holds is the code of whoever calls the macro, not of this file."""
+        done = 0
+        for match in _QUOTE.finditer(self.text) if b"quote" in self.text else ():
+            bracket = self.at(match.end() - 1)
+            body = bracket.parent if bracket is not None else None
+            if body is not None and match.start() >= done:
+                done = body.end_byte - self.root.start_byte
+                inner = self.text[match.end() : done]
+                self.text = self.text[: match.end()] + _NOT_LINE_END.sub(b" ", inner) + self.text[done:]
+
+    def is_exported(self, macro: Node) -> bool:
+        start = macro.start_byte - self.root.start_byte
+        return b"macro_export" in self._attributes(start)
+
+    def is_test(self, inline: str) -> bool:
+        """Whether an inline module, or one around it, is there in tests only."""
+        return any(inline == test or inline.startswith(f"{test}::") for test in self.test_modules)
+
+    def _strength(self, inline: str) -> Strength:
+        return "soft" if self.test_modules and self.is_test(inline) else "hard"
 
     def is_code(self, offset: int) -> bool:
         node = self.at(offset)
@@ -108,7 +138,9 @@ class _Source:
                     outer, name = self._inline[-1], _decode(match[1])
                     inner = _join(outer, name) if len(outer) < _LONGEST else outer
                     open_.append((body.end_byte - self.root.start_byte, inner))
-                    self.inline_modules[open_[-1][1]] = None
+                    self.inline_modules[inner] = None
+                    if _IF_TEST.search(self._attributes(match.start())):
+                        self.test_modules.add(inner)
                     self._mark(match.end(), open_[-1][1])
         self._close(open_, len(self.text) + 1)
 
@@ -127,15 +159,19 @@ class _Source:
     def modules(self) -> Iterator[Import]:
         for match in self.mods:
             if match[2] == b";":
-                before = self.text[max(0, match.start() - 400) : match.start()]
-                paths = self._path_attributes(before) if b"path" in before else ()
-                name = _join(self.inline_at(match.start()), _decode(match[1]))
-                yield Import(name, self.line(match.start()), "mod", names=paths)
+                attributes = self._attributes(match.start())
+                paths = tuple(_decode(value) for value in _PATH_ATTRIBUTE.findall(attributes))
+                inline = self.inline_at(match.start())
+                strength = "soft" if _IF_TEST.search(attributes) else self._strength(inline)
+                yield Import(_join(inline, _decode(match[1])), self.line(match.start()), "mod", strength, paths)
 
-    def _path_attributes(self, before: bytes) -> tuple[str, ...]:
+    def _attributes(self, offset: int) -> bytes:
+        """The attributes right before an item."""
+        before = self.text[max(0, offset - 400) : offset]
+        if b"#[" not in before:
+            return b""
         starts = [0, *(m.end() for m in re.finditer(rb"[;{}\n]", before))]
-        attributes = next((m[0] for m in (_ATTRIBUTES.match(before, start) for start in starts) if m), b"")
-        return tuple(_decode(value) for value in _PATH_ATTRIBUTE.findall(attributes))
+        return next((m[0] for m in (_ATTRIBUTES.match(before, start) for start in starts) if m), b"")
 
     def uses(self) -> Iterator[Import]:
         for match in _USE.finditer(self.text):
@@ -143,13 +179,14 @@ class _Source:
                 self.use_spans.append(match.span())
                 inline, line = self.inline_at(match.start()), self.line(match.start())
                 for path, binding in _use_tree(_decode(match[1])):
-                    yield Import(path, line, "use", names=(inline, binding))
+                    yield Import(path, line, "use", self._strength(inline), (inline, binding))
 
     def extern_crates(self) -> Iterator[Import]:
         for match in _EXTERN.finditer(self.text):
             if match[1] != b"self" and self.is_code(match.start()):
                 name, alias = _decode(match[1]), _decode(match[2] or match[1])
-                yield Import(f"::{name}", self.line(match.start()), "use", names=(self.inline_at(match.start()), alias))
+                inline = self.inline_at(match.start())
+                yield Import(f"::{name}", self.line(match.start()), "use", self._strength(inline), (inline, alias))
 
     def includes(self) -> Iterator[Import]:
         for match in _INCLUDE.finditer(self.text):
@@ -173,7 +210,8 @@ class _Source:
             key = (self.inline_at(at), self.text[at : match.end()])
             if key not in seen and self.text[at - 2 : at] != b"::" and self.is_code(at):
                 seen.add(key)
-                yield Import(_decode(key[1]).replace("r#", ""), self.line(at), "use", names=(key[0],))
+                name = _decode(key[1]).replace("r#", "")
+                yield Import(name, self.line(at), "use", self._strength(key[0]), (key[0],))
 
 
 def _decode(value: bytes) -> str:
@@ -268,4 +306,8 @@ def _used(crates: Crates, path: str, imported: Import, segments: list[str]) -> l
             found[target] = "soft" if module.is_below(target) else "hard"
     if inside and not found and declared:
         return [Unresolved(path, imported.name, imported.line)]
-    return [Edge(path, file, "use", found[file]) for file in found if file != path] if inside else None
+    if not inside:
+        return None
+    if imported.strength == "soft":
+        return [Edge(path, file, "test", "soft") for file in found if file != path]
+    return [Edge(path, file, "use", found[file]) for file in found if file != path]
