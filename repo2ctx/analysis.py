@@ -26,6 +26,7 @@ Sink = Callable[[SourceFile, str], None]
 
 _REMEMBERED = re.compile(r"readme|licen[cs]e|copying|unlicense|setup\.py", re.IGNORECASE)
 _MAX_REMEMBERED_BYTES = 1 << 20
+_MOST_REMEMBERED = 256 << 20  # characters of all such files together; people write a hundredth
 _NO_FILES = ("symlink", "submodule", "unusable-name", "name-collision")
 _MAX_LINK_BYTES = 4096
 _MOST_LINKS = 8  # links to links
@@ -71,6 +72,7 @@ def analyse(
     pointing: dict[str, str] = {}
     limit = config.selection.max_data_bytes
     texts: dict[str, str] = {}
+    remembered = 0
     parsed: dict[str, tuple[str, Syntax]] = {}
     for entry, size, fate in judged:
         selected = Selected(fate)
@@ -84,14 +86,17 @@ def analyse(
         text = selected.text
         if text is None:
             continue
-        if _remember(entry.path, len(text)):
+        if _remember(entry.path, len(text)) and remembered + len(text) <= _MOST_REMEMBERED:
             texts[entry.path] = text
+            remembered += len(text)
         if (selected.language in languages() or is_code(selected.language)) and (everything or file.fate == KEPT):
             parsed[entry.path] = (selected.language, _scan(sandbox, selected.language, entry.path, text))
         if sink is not None and file.fate == KEPT:
             sink(file, text)
     links = _links(files, pointing)
-    tree = RepoTree([f.path for f in files if f.fate not in _NO_FILES], texts, links)
+    # Each language's rules run in another process, which gets the names and no more of the texts than they can read.
+    configs = {path: text for path, text in texts.items() if is_config_file(posixpath.basename(path))}
+    tree = RepoTree([f.path for f in files if f.fate not in _NO_FILES], configs, links)
 
     def resolver(language: str, tree: RepoTree, syntax: Mapping[str, Syntax]) -> Resolved | str:
         try:

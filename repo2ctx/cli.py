@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from enum import StrEnum
@@ -17,7 +18,7 @@ import typer
 import yaml
 
 from repo2ctx import __version__
-from repo2ctx.errors import Repo2CtxError
+from repo2ctx.errors import Repo2CtxError, UsageError
 from repo2ctx.progress import printable
 from repo2ctx.records import OrderMethod
 
@@ -126,8 +127,12 @@ def graph(
     """Print which file needs which: from, to, kind, hard or soft."""
     from repo2ctx import inspection
 
+    if unresolved and form is GraphFormat.dot:
+        raise UsageError("--unresolved has no dot form; give --format tsv or json")
     found = inspection.graph_of(path, identity, unresolved)
-    if unresolved:
+    if unresolved and form is GraphFormat.json:
+        print(_json([{"from": u.source, "line": u.line, "name": u.name} for u in found.unresolved]))
+    elif unresolved:
         for item in found.unresolved:
             print(_field(item.source), item.line, _field(item.name), sep="\t")
     elif form is GraphFormat.tsv:
@@ -156,7 +161,9 @@ def order(
     from repo2ctx import inspection
 
     found = inspection.order_of(path, identity, method)
-    if paths:
+    if paths and as_json:
+        print(_json([p.path for p in found]))
+    elif paths:
         for placed in found:
             print(_field(placed.path))
     elif as_json:
@@ -234,8 +241,8 @@ def _json(value: Any) -> str:
 
 
 def _field(text: str) -> str:
-    """A path as one field of a line: quoted as JSON if a character in it would break the line."""
-    return text if text.isprintable() else json.dumps(text)
+    """A path as one field of a line: quoted as JSON if a character in it would break the line, or looks like a quote."""
+    return text if text.isprintable() and not text.startswith('"') else json.dumps(text)
 
 
 def _run(command: Callable[[], object]) -> int:
@@ -266,6 +273,9 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM)
+    )  # scratch folders are removed on the way out
     sys.exit(_run(lambda: app(standalone_mode=False)))
 
 

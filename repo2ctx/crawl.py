@@ -75,13 +75,18 @@ def find_repository(path: Path) -> tuple[Path, str]:
 
     Raises CrawlError if there is none.
     """
-    path = path.expanduser().resolve()
-    if not path.exists():
-        raise CrawlError(f"{path}: no such directory")
+    try:
+        path = path.expanduser().resolve(strict=True)
+    except (OSError, RuntimeError) as error:  # no such file, a loop of links, a name too long, no such home
+        reason = "no such directory" if isinstance(error, FileNotFoundError) else str(error)
+        raise CrawlError(f"{path}: {reason}") from error
+    if not path.is_dir():
+        raise CrawlError(f"{path}: is a file; give a folder in a git repository")
     for folder in (path, *path.parents):
         if _git_dirs(folder) is not None:
             relative = path.relative_to(folder).as_posix()
-            return folder, "" if relative == "." else relative
+            # Names that are no UTF-8 are written as the snapshot writes them.
+            return folder, "" if relative == "." else os.fsencode(relative).decode("utf-8", "backslashreplace")
     raise CrawlError(f"{path}: not a git repository; run `git init`, `git add` and `git commit` in it first")
 
 

@@ -145,7 +145,7 @@ class _Encoded:
 
 
 def _files_by_rank(batches: Batches) -> list[_File]:
-    """The kept files, highest rank first; equal ranks in order."""
+    """The kept files, highest rank first; equal ranks by path, so that the same files fit under every order."""
     columns = ("path", "fate", "position", "rank", "text_sha256", "size")
     found = []
     row = 0
@@ -154,7 +154,7 @@ def _files_by_rank(batches: Batches) -> list[_File]:
             if f["fate"] == KEPT:
                 found.append(_File(row, f["path"], f["position"], f["rank"], f["text_sha256"], f["size"]))
             row += 1
-    return sorted(found, key=lambda f: (-f.rank, f.position))
+    return sorted(found, key=lambda f: (-f.rank, f.path))
 
 
 def _encode_by_rank(

@@ -17,7 +17,7 @@ from repo2ctx.progress import printable
 from repo2ctx.records import KEPT, Edge, OrderMethod, Placed, RepoSpec
 from repo2ctx.safegit import isolate_environment
 from repo2ctx.sandbox import Sandbox
-from repo2ctx.schema import MANIFEST, SPLITS, Dataset
+from repo2ctx.schema import SPLITS, Dataset, is_output
 from repo2ctx.tokens import load_tokenizer
 
 _SHOWN_FILES = 12  # at the head and the tail of a list
@@ -39,9 +39,9 @@ def graph_of(path: Path, identity: str | None, unresolved: bool = False) -> Grap
 
     unresolved: these are wanted, which a build does not keep.
     """
-    if unresolved and (path / MANIFEST).exists():
+    if unresolved and is_output(path):
         raise UsageError(f"{path}: a build keeps no unresolved references; give the path of the repository")
-    if not (path / MANIFEST).exists():
+    if not is_output(path):
         return _analyse(path, everything=True).graph
     dataset = Dataset(path)
     repository = find(dataset, identity)
@@ -50,7 +50,7 @@ def graph_of(path: Path, identity: str | None, unresolved: bool = False) -> Grap
 
 def order_of(path: Path, identity: str | None, method: OrderMethod = "dependency") -> list[Explained]:
     """The kept files in order. method: another order than ours, of a repository; a build has its own."""
-    if not (path / MANIFEST).exists():
+    if not is_output(path):
         analysis = _analyse(path, everything=False, method=method)
         roles = {f.path: f.role for f in analysis.files}
         return _explain([(p, roles[p.path]) for p in analysis.ordered.placed], analysis.graph.edges)
@@ -75,7 +75,10 @@ def _analyse(path: Path, everything: bool, method: OrderMethod = "dependency") -
         open_snapshot(spec, CrawlOptions(cache=None)) as snapshot,
         Sandbox(config.parse.timeout_s, config.parse.memory_bytes) as sandbox,
     ):
-        return analyse(snapshot, config, sandbox, folder=folder, everything=everything)
+        found = analyse(snapshot, config, sandbox, folder=folder, everything=everything)
+    if folder and not found.files:
+        raise UsageError(f"{path}: the repository's HEAD has no file there; commit it first, or give another folder")
+    return found
 
 
 def _explain(files: list[tuple[Placed, str]], edges: tuple[Edge, ...]) -> list[Explained]:
@@ -195,7 +198,7 @@ def _locate(dataset: Dataset, length: str, repository: str) -> tuple[str, int, i
 def _listing(dataset: Dataset, repository: str, segment: dict[str, int], spans: list[dict[str, Any]]) -> Iterator[str]:
     """The files of the row in order, and the highest-ranked that had no room."""
     taken = {s["path"] for s in spans}
-    kept = sorted(_kept(dataset, repository), key=lambda f: (-f["rank"], f["position"]))
+    kept = sorted(_kept(dataset, repository), key=lambda f: (-f["rank"], f["path"]))
     left_out = [f for f in kept if f["path"] not in taken]
     target = segment["target_end"] - segment["target_start"]
     yield f"{segment['target_end'] - segment['start']:,} tokens, {target:,} of them the target; {len(spans):,} files:"

@@ -7,9 +7,10 @@ a cycle of hard edges is cut by the greedy heuristic of Eades, Lin and Smyth (19
 of their edges hold, as long as one gains by it (sifting).
 
 Rank: PageRank over the edges that the order satisfies (soft ones at half weight); the others would let weight turn in
-circles and pile up in any small cycle. The prior of a file is its role's, less the deeper it lies, doubled for an entry
-point (one that a manifest or its main function makes one, or whose name does) and raised by the logarithm of the number
-of names that it exports. Linear but for logarithms; no deep recursion.
+circles and pile up in any small cycle, so what would follow them goes to all files by their prior. The prior of a file
+is its role's, less the deeper it lies, doubled for an entry point (one that a manifest or its main function makes one, or
+whose name does) and raised by the logarithm of the number of names that it exports. Linear but for logarithms; no deep
+recursion.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ def order(
     needs: list[dict[int, int]] = [{} for _ in paths]  # file -> {file it needs: how firmly}
     for edge in sorted(edges):
         source, target = number[edge.source], number[edge.target]
+        if edge.strength == "soft" and roles[edge.source] == "manifest" != roles[edge.target]:
+            continue  # a list of what is built, not a need
         needs[source][target] = max(needs[source].get(target, _IMPLICIT), _firmness(edge))
     components = _components(len(paths), needs, _IMPLICIT)
     sequence = _visit(components, needs)
@@ -283,17 +286,18 @@ def _ranks(prior: dict[int, float], needs: Sequence[Mapping[int, int]], position
     if not needs:
         return []
     graph = rx.PyDiGraph()
-    graph.add_nodes_from(range(len(needs)))
+    graph.add_nodes_from(range(len(needs) + 1))
+    lost = len(needs)  # takes what would follow an edge that does not hold, and gives it to all by their prior
     graph.extend_from_weighted_edge_list(
         [
-            (a, b, 1.0 if firm == _HARD else _SOFT_WEIGHT)
+            (a, b if position[b] < position[a] else lost, 1.0 if firm == _HARD else _SOFT_WEIGHT)
             for a, targets in enumerate(needs)
             for b, firm in targets.items()
-            if position[b] < position[a]
         ]
     )
     found = rx.pagerank(graph, weight_fn=float, personalization=prior, dangling=prior, max_iter=1000, tol=1e-9)
-    return [round(found[i], _RANK_DIGITS) for i in range(len(needs))]
+    share = sum(found[i] for i in range(len(needs)))
+    return [round(found[i] / share, _RANK_DIGITS) for i in range(len(needs))]
 
 
 def _is_entry_name(path: str) -> bool:

@@ -8,6 +8,7 @@ microseconds per call.
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
 import pickle
@@ -19,12 +20,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import IO, Any, TypeVar
 
 from repo2ctx.errors import Repo2CtxError
 
 R = TypeVar("R")
+_PR_SET_PDEATHSIG = 1
 _HEADER = struct.Struct(">Q")
 _START_S = 120  # for the child's imports, on a busy machine
 
@@ -135,6 +138,12 @@ def _receive(stream: IO[bytes]) -> Any:
     return pickle.loads(data)
 
 
+def _die_with_parent() -> None:
+    """Have the kernel end us when our parent ends, where it can (Linux); elsewhere the timer does, later."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def _serve(memory_bytes: int) -> None:
     """The child: answers each call until its input ends."""
     # The answers get a descriptor of their own, so that nothing a library prints can break the protocol.
@@ -142,6 +151,7 @@ def _serve(memory_bytes: int) -> None:
     os.dup2(2, 1)
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _die_with_parent()
     importlib.import_module("repo2ctx.parsing")  # most calls need it: not on the first one's time
     _send(answers, "ready")
     while True:
@@ -149,6 +159,9 @@ def _serve(memory_bytes: int) -> None:
             function, arguments, limit = _receive(sys.stdin.buffer)
         except EOFError:
             return
+        except MemoryError:
+            _send(answers, ("memory", None))
+            continue
         # Should our parent be gone when a call hangs, the kernel ends us: nobody else would.
         signal.setitimer(signal.ITIMER_REAL, 2 * limit + 1)
         try:
@@ -158,7 +171,13 @@ def _serve(memory_bytes: int) -> None:
         except Exception as error:  # noqa: BLE001 - whatever hostile input raises is the input's problem
             answer = (type(error).__name__, None)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        _send(answers, answer)
+        try:
+            _send(answers, answer)
+        except MemoryError:
+            del answer
+            _send(answers, ("memory", None))
+        except BrokenPipeError:
+            return
 
 
 if __name__ == "__main__":

@@ -315,6 +315,15 @@ def tokens(batch: pa.RecordBatch, index: int) -> npt.NDArray[np.int32]:
     return view
 
 
+def is_output(path: Path) -> bool:
+    """Whether a folder is the OUT of a build, and not a repository that has a manifest.json of its own."""
+    try:
+        manifest: Any = json.loads((path / MANIFEST).read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(manifest, dict) and "schema_version" in manifest and "tokenizer_fingerprint" in manifest
+
+
 def read_manifest(out: Path) -> dict[str, Any]:
     path = out / MANIFEST
     try:

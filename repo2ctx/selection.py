@@ -48,15 +48,19 @@ _NOT_VENDORED = re.compile(r"(?:^|/)(?:cache|env|testdata|fixtures)/|(?:^|/)\.[^
 _MANIFESTS = frozenset(
     """
     pyproject.toml setup.py setup.cfg package.json go.mod go.work Cargo.toml pom.xml build.gradle build.gradle.kts
-    settings.gradle settings.gradle.kts CMakeLists.txt Makefile GNUmakefile meson.build configure.ac Gemfile
+    settings.gradle settings.gradle.kts CMakeLists.txt Makefile GNUmakefile meson.build configure.ac Gemfile Rakefile
     composer.json tsconfig.json Dockerfile BUILD BUILD.bazel WORKSPACE MODULE.bazel module-info.java
 """.split()
 )
 _MANIFEST_ENDINGS = (".gemspec", ".csproj", ".sln", ".cabal")
+_REQUIREMENTS = re.compile(r"requirements[\w.-]*\.(?:txt|in)")
 _TEST_FOLDERS = frozenset("test tests spec specs __tests__ testing testdata e2e fixtures".split())
 _TEST_NAME = re.compile(
-    r"test_.*|conftest\.py|.*[_.-](?:test|tests|spec)\.[A-Za-z]+|.*(?:Test|Tests|TestCase|IT)\.(?:java|kt|cs|scala|php)"
+    r"test_.*\.(?:py|c|cc|cpp|rb|php|sh)|conftest\.py|tests?\.rs|(?:test|spec)_helper\.rb|.*[_.-](?:test|tests|spec)\.(?!rs$)[A-Za-z]+"
+    r"|.+(?:Test|Tests|TestCase|IT)\.(?:java|kt|cs|scala|php)"
 )
+_TEST_PROJECT = re.compile(r".+[.]tests?")  # as .NET names the folders of test projects
+_NO_TESTS = re.compile(r"(?:^|/)src/main/|(?:^|/)lib/.*\.rb$")  # whatever a file there is called
 _EXAMPLE_FOLDERS = frozenset(
     "example examples sample samples demo demos playground playgrounds bench benches benchmark benchmarks".split()
 )
@@ -181,13 +185,15 @@ def role(path: str, language: str) -> str:
     """What part a file plays: manifest, test, docs, example, config or code."""
     name = posixpath.basename(path)
     folders = posixpath.dirname(path).lower().split("/")
-    if _TEST_FOLDERS.intersection(folders) or _TEST_NAME.fullmatch(name):
+    if _TEST_FOLDERS.intersection(folders) or any(_TEST_PROJECT.fullmatch(folder) for folder in folders):
+        return "test"
+    if _TEST_NAME.fullmatch(name) and not _NO_TESTS.search(path):
         return "test"
     if _EXAMPLE_FOLDERS.intersection(folders):
         return "example"
     if _DOC_FOLDERS.intersection(folders):
         return "docs"
-    if name in _MANIFESTS or name.endswith(_MANIFEST_ENDINGS):
+    if name in _MANIFESTS or name.endswith(_MANIFEST_ENDINGS) or _REQUIREMENTS.fullmatch(name):
         return "manifest"
     kind = _language_type(language)
     if kind == "prose":

@@ -1,8 +1,8 @@
 """Tests that name what they test, and nothing else says so: `test_cart.py` for `cart.py`, `CartTest.java` for `Cart.java`. Pure.
 
 A test that runs a program, or finds its subject at run time, has no import of it. Its name still tells, if just one file of the
-language is meant: the one beside it or beside its folder of tests, else, within the folder that holds the folder of tests,
-the one whose folders end most as its own do.
+language and package is meant: the one beside it or beside its folder of tests, else, within the folder that holds the
+folder of tests, the one whose folders end most as its own do.
 """
 
 from __future__ import annotations
@@ -17,20 +17,24 @@ _BEFORE = re.compile(r"(?:test|tests|spec)[_-](?=\w)|Tests?(?=[A-Z])")
 _AFTER = re.compile(r"(?<=\w)(?:[_.-](?:test|tests|spec|specs)|(?<=[a-z0-9])(?:Tests?|TestCase|Specs?))")
 _FOLDERS = frozenset({"test", "tests", "spec", "specs", "__tests__", "testing"})
 _NAMES_OF_MANY = frozenset({"__init__", "index", "main", "mod", "lib", "util", "utils", "common", "helper", "helpers"})
+_NO_SUBJECTS = re.compile(r"(?:^|/)(?:tests?|specs?|__tests__|bench(?:es|marks?)?|examples?|docs?)/|\.gemspec$")
 _MOST_CANDIDATES = 64
 
 
 def test_edges(paths: Collection[str], edges: Collection[Edge]) -> Iterator[Edge]:
     """Soft edges of the kind `test` among the files of one language, where the graph has none between the two."""
-    known = {(e.source, e.target) for e in edges} | {(e.target, e.source) for e in edges}
+    known = {(e.source, _stem(e.target)) for e in edges} | {(e.target, _stem(e.source)) for e in edges}
+    homes = {home for path in paths if (home := _home(path)) is not None}
     subjects: dict[str, list[str]] = {}
     for path in sorted(paths):
-        if _subject(path) is None:
+        if _subject(path) is None and not _NO_SUBJECTS.search(path):
             subjects.setdefault(_stem(path), []).append(path)
     for path in sorted(paths):
         name = _subject(path)
-        target = None if name is None else _choose(path, subjects.get(name, []), name in _NAMES_OF_MANY)
-        if target is not None and (path, target) not in known:
+        if name is None or (path, name) in known:
+            continue
+        target = _choose(path, subjects.get(name, []), homes, name in _NAMES_OF_MANY)
+        if target is not None:
             yield Edge(path, target, "test", "soft")
 
 
@@ -48,13 +52,13 @@ def _subject(path: str) -> str | None:
     return stem[before.end() :] if before and tests else None
 
 
-def _choose(path: str, candidates: list[str], near_only: bool) -> str | None:
+def _choose(path: str, candidates: list[str], homes: Collection[str], near_only: bool) -> str | None:
     folder = _folder(path)
     beside = [c for c in candidates if posixpath.dirname(c) in (posixpath.dirname(path), folder)]
     if len(beside) == 1:
         return beside[0]
     home = _home(path)
-    candidates = [c for c in candidates if home is not None and c.startswith(home)]
+    candidates = [c for c in candidates if home is not None and _nearest(c, homes) == home]
     if near_only or beside or not 0 < len(candidates) <= _MOST_CANDIDATES:
         return None
     shared = [_shared_end(folder, posixpath.dirname(c)) for c in candidates]
@@ -67,6 +71,13 @@ def _home(path: str) -> str | None:
     parts = path.split("/")[:-1]
     first = next((i for i, part in enumerate(parts) if part in _FOLDERS), None)
     return None if first is None else "".join(f"{part}/" for part in parts[:first])
+
+
+def _nearest(path: str, homes: Collection[str]) -> str | None:
+    """Of the folders that hold tests, the innermost around a file: another one's tests are about another package."""
+    parts = path.split("/")[:-1]
+    above = ("".join(f"{part}/" for part in parts[:count]) for count in range(len(parts), -1, -1))
+    return next((folder for folder in above if folder in homes), None)
 
 
 def _folder(path: str) -> str:

@@ -224,3 +224,45 @@ def test_help_and_version():
     assert run("--version").stdout.startswith("repo2ctx ")
     for command in ("build", "graph", "order", "inspect"):
         assert run(command, "--help").returncode == 0
+
+
+def test_paths_that_are_no_repository_say_so(tmp_path, make_repo):
+    repo = make_repo(
+        {
+            "pkg/a.py": "import b\n",
+            "pkg/b.py": "",
+            "manifest.json": '{"name": "ext"}',
+            "\udcff/s/a.py": "from . import b\n",
+            "\udcff/s/b.py": "",
+        }
+    )
+    (tmp_path / "loop").symlink_to("loop")
+    (repo / "untracked").mkdir()
+    for path, reason in [
+        (tmp_path / "loop", "loop"),
+        ("~nosuchuser/x", "home"),
+        ("a" * 5_000, "too long"),
+        (repo / "pkg/a.py", "is a file"),
+        (repo / "untracked", "commit it"),
+        (tmp_path / "gone", "no such directory"),
+    ]:
+        done = run("graph", path)
+        assert done.returncode in (1, 2), path
+        assert reason in done.stderr
+        assert "Traceback" not in done.stderr
+    assert run("graph", repo).stdout.count("\n") == 2
+    assert run("graph", os.fsdecode(os.fsencode(str(repo)) + b"/\xff/s")).stdout.count("\n") == 1
+
+
+def test_quoted_paths_are_not_taken_for_others(make_repo):
+    repo = make_repo({"a\tb.py": "", '"a\\tb.py"': ""})
+    assert len(set(run("order", repo, "--paths").stdout.splitlines())) == 2
+
+
+def test_json_forms(make_repo):
+    repo = make_repo({"pkg/__init__.py": "", "pkg/a.py": "from .gone import x\nfrom . import b\n", "pkg/b.py": ""})
+    assert json.loads(run("graph", repo, "--unresolved", "--format", "json").stdout) == [
+        {"from": "pkg/a.py", "line": 1, "name": ".gone"}
+    ]
+    assert run("graph", repo, "--unresolved", "--format", "dot").returncode == 2
+    assert json.loads(run("order", repo, "--paths", "--json").stdout)[-1] == "pkg/a.py"

@@ -1,5 +1,6 @@
 """Whatever is in a file or a tree, the repository gets its graph and its order, and a row that says what fell back."""
 
+import json
 import resource
 import subprocess
 import time
@@ -139,6 +140,68 @@ def test_many_files_in_one_folder_take_time_in_proportion(end):
     seconds(50)
     best = min(seconds(1_000) for _ in range(2)), min(seconds(4_000) for _ in range(2))
     assert best[1] < 10 * best[0] + 1
+
+
+RULES = {
+    "deep folders of C": lambda: {
+        "d/" * 1_900 + "x.c": "".join(f'#include "gone{i}.h"\n' for i in range(2_000)), "a.c": '#include "b.h"\n', "b.h": "",
+    },
+    "long dotted names of Python": lambda: {
+        "x.py": "from ." + "a." * 50_000 + "a import " + ", ".join(f"n{i}" for i in range(10_000)) + "\n",
+        "a.py": "import b\n", "b.py": "",
+    },
+    "many roots of Python": lambda: {
+        **{f"p{i}/pyproject.toml": "" for i in range(2_000)},
+        "x.py": "".join(f"import gone{i % 500}\n" for i in range(10_000)), "a.py": "import b\n", "b.py": "",
+    },
+    "deep tables of TOML": lambda: {
+        "pyproject.toml": "".join(f"k{i}." + "a." * 9_900 + "b=1\n" for i in range(50)), "a.py": "import b\n", "b.py": "",
+    },
+    "referenced configs of TypeScript": lambda: {
+        "tsconfig.json": json.dumps({"references": [{"path": f"./tsconfig.{i}.json"} for i in range(199)]}),
+        **{f"tsconfig.{i}.json": json.dumps({"compilerOptions": {"paths": {"*": [f"q{j}/*" for j in range(30)]}}}) for i in range(199)},
+        "x.ts": "".join(f"import 'gone{i}'\n" for i in range(3_000)), "a.ts": "import './b'\n", "b.ts": "",
+    },
+    "a chain of Java classes": lambda: {
+        **{f"C{i}.java": f"class C{i} extends C{i + 1} {{}}\n" for i in range(3_000)},
+    },
+    "a crowd of Java classes": lambda: {
+        **{f"d{i}/T.java": "package p; " + "".join(f"class T{j} {{}} " for j in range(50)) for i in range(500)},
+        **{f"u/U{i}.java": f"package p; class U{i} {{ " + "".join(f"T{j} t{j}; " for j in range(50)) + "}" for i in range(500)},
+        "a/A.java": "package a; class A { B b; }\n", "a/B.java": "package a; class B {}\n",
+    },
+    "a long workspace file": lambda: {
+        **{f"w{i}/pnpm-workspace.yaml": "packages:\n" + "- a\n" * 200_000 for i in range(5)},
+        "a.ts": "import './b'\n", "b.ts": "",
+    },
+    "programs of Rust with one tree": lambda: {
+        "Cargo.toml": '[package]\nname = "x"\n',
+        **{f"src/bin/b{i}.rs": '#[path = "../all/mod.rs"]\nmod all;\n' for i in range(800)},
+        "src/all/mod.rs": "".join(f"mod m{i};\n" for i in range(800)), **{f"src/all/m{i}.rs": "" for i in range(800)},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", RULES)
+def test_hostile_names_and_manifests_take_no_square_time(case):
+    files = RULES[case]()
+    start = time.process_time()
+    edges = {(e.source, e.target) for e in graph_of_files(files).edges}
+    assert time.process_time() - start < 25
+    good = [(f"a{end}", f"b{end}") for end in (".py", ".ts") if f"a{end}" in files] + [("a.c", "b.h")] * (
+        "a.c" in files
+    )
+    assert edges >= {*good}
+    assert edges
+
+
+def test_one_large_file_many_times_costs_no_edge(tmp_path):
+    readme = b"word " * 200_000
+    files = [("a.py", b"import b\n"), ("b.py", b""), *((f"d{i}/README.md", readme) for i in range(600))]
+    _import_tree(tmp_path, files)
+    found = _analysed(tmp_path)
+    assert [(e.source, e.target) for e in found.graph.edges] == [("a.py", "b.py")]
+    assert not found.problems
 
 
 @pytest.mark.slow

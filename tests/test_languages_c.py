@@ -174,6 +174,17 @@ def test_a_macro_may_name_the_included_file(edges_of, unresolved_of):
     assert not unresolved_of(files)
 
 
+def test_a_header_that_a_build_makes_means_its_template(edges_of, unresolved_of):
+    files = {
+        "src/a.c": '#include "config.h"\n#include <tool/version.h>\n#include "own.h"\n#include "gone.h"\n',
+        "config.h.in": "", "include/tool/version.h.cmake": "", "src/own.h": "", "src/own.h.in": "",
+    }  # fmt: skip
+    assert edges_of(files) == {
+        ("src/a.c", "config.h.in"), ("src/a.c", "include/tool/version.h.cmake"), ("src/a.c", "src/own.h"),
+    }  # fmt: skip
+    assert unresolved_of(files) == {("src/a.c", "gone.h")}
+
+
 def test_comments_and_strings_include_nothing(edges_of):
     source = (
         '/*\n#include "a.h"\n*/\n// #include "a.h"\nconst char *s = "#include \\"a.h\\"";\n#define X #include "a.h"\n'

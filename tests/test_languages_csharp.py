@@ -192,6 +192,15 @@ def test_attributes_with_and_without_their_suffix():
     assert edges(files) == {("A", name) for name in ("Mark", "Other", "Plain", "Whole")}
 
 
+def test_a_reference_to_a_file_of_properties_does_no_harm(edges_of):
+    files = {
+        "p/p.csproj": "<Project/>", "p/A.cs": "namespace N; class A { B b; }\n", "p/B.cs": "namespace N; class B {}\n",
+        "e/e.csproj": '<Project><ItemGroup><ProjectReference Include="../x/y.props"/></ItemGroup></Project>',
+        "x/y.props": "<Project/>", "e/E.cs": "namespace N; class E { B b; }\n",
+    }  # fmt: skip
+    assert ("p/A.cs", "p/B.cs") in edges_of(files)
+
+
 def test_using_static_brings_nested_types_and_needs_the_class():
     files = {
         "A.cs": "using static N.Tools;\nclass A { Saw s; }",

@@ -330,6 +330,7 @@ def test_of_several_declarations_the_own_the_nearest_or_the_autoloaded_one_is_me
         ("src/Shop.php", "src/User.php"),
         ("tests/fixtures/one/Shop.php", "tests/fixtures/one/User.php"),
         ("tests/ShopTest.php", "src/User.php"),
+        ("tests/ShopTest.php", "src/Shop.php"),
         ("packages/p/bin/run.php", "packages/p/src/User.php"),
     }
 

@@ -1,5 +1,7 @@
 """Python imports resolve as the interpreter would."""
 
+from conftest import graph_of_files
+
 
 def test_relative_imports_name_modules_or_the_package(edges_of):
     edges = edges_of(
@@ -48,6 +50,25 @@ def test_roots_come_from_src_layout_and_metadata(edges_of):
         ("src/app/main.py", "code/helpers.py"),
         ("tests/test_main.py", "src/app/main.py"),
         ("tests/test_main.py", "tests/conftest.py"),
+    }
+
+
+def test_tests_need_the_conftests_above_them():
+    files = {
+        "tests/conftest.py": "", "tests/deep/conftest.py": "", "tests/deep/test_a.py": "", "tests/test_b.py": "from . import conftest\n",
+        "tests/deep/data.py": "", "tests/other/conftest.py": "", "conftest.py": "", "tests/__init__.py": "",
+    }  # fmt: skip
+    edges = {(e.source, e.target, e.kind, e.strength) for e in graph_of_files(files).edges if e.kind == "test"}
+    assert edges == {
+        (source, target, "test", "soft")
+        for source, targets in {
+            "tests/deep/test_a.py": ["conftest.py", "tests/conftest.py", "tests/deep/conftest.py"],
+            "tests/test_b.py": ["conftest.py", "tests/conftest.py"],
+            "tests/deep/conftest.py": ["conftest.py", "tests/conftest.py"],
+            "tests/other/conftest.py": ["conftest.py", "tests/conftest.py"],
+            "tests/conftest.py": ["conftest.py"],
+        }.items()
+        for target in targets
     }
 
 

@@ -25,6 +25,18 @@ def test_require_finds_lib_then_the_gems_of_the_repository(edges_of):
     }
 
 
+def test_reopening_a_class_that_is_elsewhere_defines_nothing(edges_of):
+    files = {
+        "lib/shop/main.rb": "class Rack::Builder\n  def shop; end\nend\nclass Rack::Own < Object\nend\n",
+        "lib/rack/guard.rb": "module Rack\n  module Guard\n    X = Rack::Builder.new(Rack::Own)\n  end\nend\n",
+        "lib/shop/use.rb": "Rack::Builder.new\nShop::Cart.new\n",
+        "lib/shop/cart.rb": "class Shop::Cart\n  def a; end\nend\n",
+    }
+    assert edges_of(files) == {("lib/rack/guard.rb", "lib/shop/main.rb"), ("lib/shop/use.rb", "lib/shop/cart.rb")}
+    files["lib/shop/main.rb"] = files["lib/shop/main.rb"].partition("class Rack::Own")[0]
+    assert edges_of(files) == {("lib/shop/use.rb", "lib/shop/cart.rb")}
+
+
 def test_only_tests_require_from_the_test_folder(edges_of):
     files = {
         "lib/shop.rb": 'require "helper"\n',

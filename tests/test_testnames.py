@@ -17,6 +17,8 @@ from repo2ctx.testnames import test_edges as named_edges
         ("test/models/user_test.rb", ["app/models/user.rb", "app/controllers/user.rb"], "app/models/user.rb"),
         ("spec/user_spec.rb", ["app/models/user.rb", "app/controllers/user.rb"], None),
         ("tests/TestCart.cs", ["Shop/Cart.cs"], "Shop/Cart.cs"),
+        ("test/stream_test.rb", ["more/lib/stream.rb", "more/spec/a_spec.rb"], None),
+        ("test/shop_test.rb", ["shop.gemspec", "bench/shop.rb"], None),
         ("lib/test_case.rb", ["lib/case.rb"], None),
         ("packages/core/tests/array.test.ts", ["packages/bench/array.ts"], None),
         ("src/latest.py", ["src/la.py"], None),
@@ -34,6 +36,7 @@ def test_a_test_needs_what_its_name_says(test, others, target):
 def test_only_where_nothing_else_says_so_and_within_a_language():
     files = {
         "cart.py": "", "test_cart.py": "import cart\n", "till.py": "", "test_till.py": "import subprocess\n",
+        "tests/test_shop.py": "from pack.shop import a\n", "pack/shop.py": "", "shop.py": "",
         "till.js": "", "helper.py": "import test_helper\n", "test_helper.py": "",
     }  # fmt: skip
     edges = {(e.source, e.target, e.kind, e.strength) for e in graph_of_files(files).edges}
@@ -41,4 +44,5 @@ def test_only_where_nothing_else_says_so_and_within_a_language():
         ("test_cart.py", "cart.py", "import", "hard"),
         ("test_till.py", "till.py", "test", "soft"),
         ("helper.py", "test_helper.py", "import", "hard"),
+        ("tests/test_shop.py", "pack/shop.py", "import", "hard"),
     }

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import importlib
 import posixpath
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache, cached_property
@@ -34,6 +35,8 @@ from tree_sitter import Node
 from repo2ctx.records import Found, Syntax
 
 _LONGEST_LINE = 20_000
+_MOST_DOTS = 100
+_DEEP_KEY = re.compile(r"[\s\[]*(?:(?:[\w-]+|\"[^\"]*\"|'[^']*')\s*\.\s*){100}")
 
 MODULES = ("python", "javascript", "go", "java", "csharp", "c", "rust", "ruby", "php")
 """The modules of this package that are languages, in the order in which they resolve."""
@@ -99,10 +102,16 @@ class RepoTree:
     def text(self, path: str) -> str | None:
         """The text of a configuration file; None if there is none, or no person would write it so.
 
-        Outside JSON, that is a line of over 20,000 characters: parsers of TOML and INI are quadratic on such.
+        Outside JSON, that is a line of over 20,000 characters, or one of over 100 dots before an `=` or a `]`: parsers of
+        TOML and INI are quadratic on such.
         """
         found = self._texts.get(path)
-        if found is not None and not path.endswith(".json") and max(map(len, found.split("\n"))) > _LONGEST_LINE:
+        if found is None or path.endswith(".json"):
+            return found
+        lines = found.split("\n")
+        if max(map(len, lines)) > _LONGEST_LINE:
+            return None
+        if path.endswith(".toml") and any(row.count(".") > _MOST_DOTS and _DEEP_KEY.match(row) for row in lines):
             return None
         return found
 

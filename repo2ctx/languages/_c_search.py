@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from repo2ctx.languages import RepoTree, join
 
+_DEEPEST = 64
 BUILD_FILES = (
     *("compile_commands.json", "compile_flags.txt", ".clangd", "CMakeLists.txt", "*.cmake", "meson.build"),
     *("Makefile", "makefile", "GNUmakefile", "Makefile.am", "Makefile.in", "*.mk"),
@@ -187,9 +188,11 @@ class IncludeDirectories:
 
 
 def ancestors(folder: str) -> Iterator[str]:
-    """The folder itself, then each above it, to the root."""
+    """The folder itself, then each above it, to the root; no more than a person would nest."""
     yield folder
-    while folder:
+    for _ in range(_DEEPEST):
+        if not folder:
+            return
         folder = posixpath.dirname(folder)
         yield folder
 

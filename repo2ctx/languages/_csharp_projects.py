@@ -116,7 +116,7 @@ class Projects:
             waiting = [project]
             while waiting and len(seen) <= _MOST_REACHED:
                 for other in self.projects[waiting.pop()].refers_to:
-                    if other not in seen:
+                    if other not in seen and other in self.projects:  # a reference may name a file of properties
                         seen.add(other)
                         waiting.append(other)
             known = not waiting and not self.projects[project].open

@@ -4,7 +4,7 @@ A name is looked up in each enclosing class or module, innermost first (`class A
 the innermost inherits or mixes in, then at the top level. Of the files that define what is found, the one whose path
 spells the constant (`billing/tax.rb` for `Billing::Tax`) is meant, under `app/*`, `app/*/concerns`, `lib`, `test` or
 `spec`; or one that an `autoload` names; or the only one that there is, if its namespace is this repository's own.
-Files that merely reopen a namespace define nothing. Only tests see tests, and only of their own project; an
+Files that merely reopen a namespace, or a class of a gem, define nothing. Only tests see tests, and only of their own project; an
 application inside the repository (`config/application.rb`) is seen by its own files only.
 """
 
@@ -68,6 +68,8 @@ class Constants:
         self.parents: dict[str, list[tuple[str, str, str]]] = {}  # class -> nesting, name and file of each
         for path in sorted(syntax):
             self._index_file(path, syntax[path])
+        for path in sorted(syntax):
+            self._index_reopened(path, syntax[path])
         self.autoloaded = {self.nesting(scoped)[-1]: target for scoped, target in autoloaded.items()}
         self.namespaces = {above_it for name in self.definers if (above_it := name.rpartition("::")[0])}
         self.holders: dict[str, set[str]] = {}  # last part of a constant's name -> what stands before it
@@ -101,6 +103,14 @@ class Constants:
             if " parent " in use:
                 scope, name, _, heir = use.split(" ")
                 self.parents.setdefault(self.nesting(heir)[-1], []).append((scope, name, path))
+
+    def _index_reopened(self, path: str, file: Syntax) -> None:
+        """`class A::B` in a file of another name defines B only if the repository defines A: otherwise both are a gem's."""
+        for tag in file.tags:
+            if tag.startswith("reopens:"):
+                full = self.nesting(tag.removeprefix("reopens:"))[-1]
+                named = self.definers if full.rpartition("::")[0] in self.definers else self.openers
+                named.setdefault(full, {})[path] = None
 
     def _is_root(self, folder: str) -> bool:
         """Whether paths below a folder spell constants."""

@@ -29,9 +29,9 @@ ROOT = "\0/"  # begins an absolute path of the repository
 class Scope:
     """A class or module body: where it lies, and the nesting within it."""
 
-    __slots__ = ("end", "inner", "named_at", "start", "super_at", "wrapper")
+    __slots__ = ("end", "inner", "named_at", "reopens", "start", "super_at", "wrapper")
 
-    def __init__(self, node: Node, outer: str, name: str):
+    def __init__(self, node: Node, outer: str, name: str, stem: str):
         parent = node.child_by_field_name("superclass")
         value = child_of(parent, 0) if parent else None
         named = node.child_by_field_name("name")
@@ -44,6 +44,9 @@ class Scope:
         body = node.child_by_field_name("body")
         # A module that holds nothing but others is a namespace: any file may open it, none defines it.
         self.wrapper = node.type == "module" and (body is None or _only_scopes(body))
+        # `class Other::Thing` with no superclass, in a file of another name, may add to a class that is elsewhere.
+        short = name.rpartition("::")[2]
+        self.reopens = node.type == "class" and short != name and parent is None and short.lower() != stem
 
 
 def _only_scopes(body: Node) -> bool:
@@ -70,6 +73,7 @@ class Source:
     def scopes(self) -> Iterator[Scope]:
         """Class and module bodies, in the order in which they start."""
         open_: list[Scope] = []
+        stem = posixpath.basename(self.path).partition(".")[0].replace("_", "").lower()
         openings = [found.span() for pattern in (_CLASS, _MODULE) for found in pattern.finditer(self.source)]
         for start, end in sorted(openings):
             node = self.node(start, end)
@@ -80,7 +84,7 @@ class Source:
                 open_.pop()
             outer = open_[-1].inner if open_ else ""
             if NAME.fullmatch(name) and len(outer) + len(name) < LONGEST:
-                scope = Scope(node, outer, name)
+                scope = Scope(node, outer, name, stem)
                 open_.append(scope)
                 yield scope
 

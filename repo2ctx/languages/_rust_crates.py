@@ -128,7 +128,10 @@ class Crates:
         """Give a file's module its inline modules and children; return the children that are new to the crate."""
         crate, file = module.crate, module.file
         crate.modules[file, ""] = module
-        self._modules.setdefault(file, []).append(crate.modules)
+        homes = self._modules.setdefault(file, [])
+        homes.append(crate.modules)
+        if len(homes) > _MOST_CRATES:  # its paths are not looked up here, and neither are its children's
+            return []
         syntax = self.syntax.get(file, Syntax())
         for inline in syntax.tags:
             above, _, name = inline.rpartition("::")

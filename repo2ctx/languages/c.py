@@ -5,7 +5,7 @@ compile_commands.json names for the file, those of build files in the folders ab
 usual places (the folders above and their `include` and `src`). Last comes a file whose path ends in the name: in a
 known include directory, or the only one anywhere. A name of the system's own (`<string.h>`) is taken from directories
 that a build file names, and from nowhere else (`"string.h"`: or from beside). An include under `#if` counts, and
-so does one of a macro that the same file defines as a name.
+so does one of a macro that the same file defines as a name. A header that a build makes means its template (`config.h.in`).
 C++ modules: `import x;` needs the file with `export module x;`, and so does its implementation unit (`module x;`).
 Soft: `implements`, from a header to the one source of the same stem that includes it.
 """
@@ -206,8 +206,16 @@ class _Finder:
             return self._search(path, name, beyond)
         key = (posixpath.dirname(path), name, False)
         if key not in self._found:
-            self._found[key] = self._search(path, name, False)
+            self._found[key] = self._search(path, name, False) or self._template(path, name)
         return self._found[key]
+
+    def _template(self, path: str, written: str) -> str | None:
+        """`config.h.in` or `config.h.cmake`, of which a build makes `config.h`."""
+        for ending in (".in", ".cmake", ".cmake.in"):
+            name = written[:-1] + ending + ">" if written.startswith("<") else written + ending
+            if posixpath.basename(name.strip("<>")) in self.tree.by_name:
+                return self._search(path, name, False)
+        return None
 
     def _search(self, path: str, written: str, beyond: bool) -> str | None:
         quoted = not written.startswith("<")

@@ -61,6 +61,7 @@ _AROUND_CALLEE = frozenset({"parenthesized_expression", "member_expression", "un
 _LONGEST_NAME = 1000  # bytes; longer strings name no file
 _MOST_EXTENDED = 30  # configs that one may extend
 _MOST_REFERENCED = 200  # configs that one may reference
+_MOST_PLACES_IN_ALL = 300
 _MOST_PLACES = 30  # that one name may be looked for in
 
 
@@ -206,10 +207,13 @@ class _Resolver:
             return self._relative(name, asker)
         if name.startswith("/") or ":" in name or name in BUILTINS:
             return EXTERNAL
-        mapped = False
+        mapped, places = False, 0
         for project in self.projects.of(asker.folder):
             bases, own = project.bases(name, asker)
             mapped |= own
+            places += len(bases)
+            if places > _MOST_PLACES_IN_ALL:
+                break
             for base in bases:
                 found = self.packages.path(base, asker)
                 # No alias leaves the ending of a data file out: `jest` is not jest.json.

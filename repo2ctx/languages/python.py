@@ -4,7 +4,7 @@ Roots, nearest first: the folder above the file's own top-level package; the fil
 no package (a script's `sys.path[0]`); the repository root; roots named by pyproject.toml or setup.cfg and
 the usual `src` and `lib`; and, for packages with an `__init__.py` only, the folder above any top-level package.
 A name of the standard library is never taken for a file of the repository, unless the repository's own root
-package has it. Soft: imports inside functions and under TYPE_CHECKING.
+package has it. Soft: imports inside functions and under TYPE_CHECKING, and a test's conftest.py.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ CONFIG_FILES = ("pyproject.toml", "setup.cfg")
 
 _USUAL_ROOTS = ("src", "lib", "python")
 _IMPORTS = frozenset({"import_statement", "import_from_statement"})
+_TEST = re.compile(r"test_.*\.py|.*_test\.py|conftest\.py")
+_DEEPEST = 100  # parts of a dotted name
+_MOST_FOLDERS = 32  # above a test, that may have a conftest.py
 _PUBLIC = re.compile(rb"^(?:async[ \t]+)?(?:def|class)[ \t]+([A-Za-z]\w*)", re.MULTILINE)
 _BODIES = frozenset(
     """
@@ -87,7 +90,19 @@ def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Found]:
             for target in targets:
                 if target != path:
                     yield Edge(path, target, imported.kind, imported.strength)
+    yield from _conftests(tree, syntax)
     yield from _entry_points(tree, finder)
+
+
+def _conftests(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge]:
+    """pytest loads the conftest.py of a test's folder and of those above it, and nothing in the test says so."""
+    for path in sorted(syntax) if "conftest.py" in tree.by_name else ():
+        if _TEST.fullmatch(posixpath.basename(path)):
+            folder = posixpath.dirname(path)
+            above = [folder[:i] for i, c in enumerate(folder) if c == "/"][-_MOST_FOLDERS:]
+            for conftest in (posixpath.join(f, "conftest.py") for f in dict.fromkeys(("", *above, folder))):
+                if conftest in tree.paths and conftest != path:
+                    yield Edge(path, conftest, "test", "soft")
 
 
 def _entry_points(tree: RepoTree, finder: _Finder) -> Iterator[EntryPoint]:
@@ -112,8 +127,12 @@ def _targets(finder: _Finder, path: str, imported: Import) -> list[str] | None:
                 return None
             base = posixpath.dirname(base)
         parts = [p for p in imported.name[dots:].split(".") if p]
+        if len(parts) > _DEEPEST:
+            return None
         return finder.members(base, parts, imported.names)
     parts = imported.name.split(".")
+    if len(parts) > _DEEPEST:
+        return []
     root = finder.root_of(path, parts[0])
     return [] if root is None else finder.members(root, parts, imported.names)
 
@@ -131,6 +150,8 @@ class _Finder:
         self.tree = tree
         self.named_roots = self._named_roots()
         self.package_roots = self._package_roots()
+        self.roots: dict[tuple[str, str], str | None] = {}
+        self.named: dict[str, str | None] = {}
 
     def _named_roots(self) -> list[str]:
         roots = [""]
@@ -168,11 +189,21 @@ class _Finder:
         if top in _standard_names():
             # Only a repository that is the home of that module may mean its own.
             return own if top == path[len(own) :].lstrip("/").split("/")[0] else None
-        for root in dict.fromkeys((own, *self.named_roots)):
-            if self.module(root, [top]) or self.is_namespace(posixpath.join(root, top), own=root == own):
-                return root
+        if (own, top) not in self.roots:
+            self.roots[own, top] = self._look_for(own, top)
+        return self.roots[own, top]
+
+    def _look_for(self, own: str, top: str) -> str | None:
+        if self.module(own, [top]) or self.is_namespace(posixpath.join(own, top), own=True):
+            return own
+        if top not in self.named:
+            self.named[top] = next((r for r in self.named_roots if self._has(r, top)), None)
         roots = self.package_roots.get(top)
-        return roots[0] if roots else None
+        found = self.named[top]
+        return roots[0] if found is None and roots else found
+
+    def _has(self, root: str, top: str) -> bool:
+        return self.module(root, [top]) is not None or self.is_namespace(posixpath.join(root, top), own=False)
 
     def is_namespace(self, folder: str, own: bool) -> bool:
         """Whether a folder without `__init__.py` may be a package: one that holds Python, or any beside the file."""

@@ -56,8 +56,9 @@ def scan(root: Node, path: str) -> Syntax:
     imports, mixins = file.calls(scopes)
     roots = list(file.load_paths())
     uses, assigned = file.constants(scopes, mixins)
-    defines = [scope.inner for scope in scopes if not scope.wrapper] + assigned
+    defines = [scope.inner for scope in scopes if not scope.wrapper and not scope.reopens] + assigned
     wraps = [f"wraps:{scope.inner}" for scope in scopes if scope.wrapper]
+    wraps += [f"reopens:{scope.inner}" for scope in scopes if scope.reopens]
     defined = dict.fromkeys(defines)
     return Syntax(
         imports=tuple(imports),
