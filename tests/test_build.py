@@ -575,3 +575,17 @@ def test_tables_of_many_batches_and_shards_read_back(make_repo, tmp_path):
             a.packed_row("packed/8k/train", i)["input_ids"].tolist()
             == b.packed_row("packed/8k/train", i)["input_ids"].tolist()
         )
+
+
+def test_rows_hold_the_same_files_under_every_order(make_repo, tmp_path):
+    """Files of equal rank compete for what is left of a short row; the ablation is of order alone."""
+    body = "x = 'a line of some length, so that few files fit'\n" * 12
+    repo = make_repo({**{f"m{i:02d}.py": (f"import m{i + 1:02d}\n" if i < 3 else "") + body for i in range(20)}, "README.md": README})
+    held = {}
+    for method in ("dependency", "path", "reversed", "random"):
+        run(tmp_path, [str(repo)], out=method, order={"method": method})
+        (row,) = Dataset(tmp_path / method).rows("packed/2k/train")
+        held[method] = [span["path"] for span in row["spans"]]
+    assert held["dependency"] != held["path"] != held["random"]
+    assert len({frozenset(paths) for paths in held.values()}) == 1
+    assert len(held["path"]) < 20

@@ -1,8 +1,12 @@
 """Hostile input runs where it can be killed, and never ends the repository."""
 
 import os
+import signal
+import subprocess
+import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -87,3 +91,21 @@ def test_hostile_files_end():
             with suppress(Stopped):
                 assert isinstance(sandbox.call(scan, language, "x", source), Syntax)
         assert imports_found(sandbox) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel, which only Linux grants")
+def test_the_child_ends_with_its_parent():
+    program = (
+        "import time; from repo2ctx.sandbox import Sandbox\n"
+        "with Sandbox(100, 1 << 30) as sandbox:\n"
+        "    sandbox.call(time.sleep, 0); print(sandbox._child.pid, flush=True); sandbox.call(time.sleep, 60)\n"
+    )
+    for ending in (signal.SIGTERM, signal.SIGKILL):
+        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
+            child = int(parent.stdout.readline())
+            parent.send_signal(ending)
+        state = Path(f"/proc/{child}/stat")
+        deadline = time.monotonic() + 20
+        while state.exists() and " Z " not in state.read_text() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not state.exists() or " Z " in state.read_text()
