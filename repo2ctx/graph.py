@@ -85,7 +85,7 @@ def build_graph(
                 edges[key] = Edge(found.source, target, found.kind, found.strength)
         edges.update(((e.source, e.target, e.kind), e) for e in test_edges(files, list(edges.values())))
     return Graph(
-        tuple(sorted(edges.values())),
+        tuple(edges[key] for key in sorted(edges)),
         tuple(sorted(unresolved)),
         problems,
         {entry.path: entry.said_by for entry in sorted(entries, key=lambda e: (e.said_by != MAIN, e), reverse=True)},

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 from repo2ctx.records import Edge
 
 _BEFORE = re.compile(r"(?:test|tests|spec)[_-](?=\w)|Tests?(?=[A-Z])")
-_AFTER = re.compile(r"(?<=\w)(?:[_.-](?:test|tests|spec|specs)|(?<=[a-z0-9])(?:Tests?|TestCase|Specs?))")
+_AFTER = re.compile(r"(?<=\w)(?:[_.-](?:test|tests|spec|specs)|(?<=[a-z0-9])(?:Tests?|TestCase|Specs?))\Z")
 _FOLDERS = frozenset({"test", "tests", "spec", "specs", "__tests__", "testing"})
 _NAMES_OF_MANY = frozenset({"__init__", "index", "main", "mod", "lib", "util", "utils", "common", "helper", "helpers"})
 _NO_SUBJECTS = re.compile(r"(?:^|/)(?:tests?|specs?|__tests__|bench(?:es|marks?)?|examples?|docs?)/|\.gemspec$")
@@ -23,30 +23,36 @@ _MOST_CANDIDATES = 64
 
 def test_edges(paths: Collection[str], edges: Collection[Edge]) -> Iterator[Edge]:
     """Soft edges of the kind `test` among the files of one language, where the graph has none between the two."""
-    known = {(e.source, _stem(e.target)) for e in edges} | {(e.target, _stem(e.source)) for e in edges}
+    named = {path: name for path in sorted(paths) if (name := _subject(path)) is not None}
+    if not named:
+        return
+    known: set[tuple[str, str]] = set()
+    for edge in edges:
+        if edge.source in named:
+            known.add((edge.source, _stem(edge.target)))
+        if edge.target in named:
+            known.add((edge.target, _stem(edge.source)))
     homes = {home for path in paths if (home := _home(path)) is not None}
     subjects: dict[str, list[str]] = {}
     for path in sorted(paths):
-        if _subject(path) is None and not _NO_SUBJECTS.search(path):
+        if path not in named and not _NO_SUBJECTS.search(path):
             subjects.setdefault(_stem(path), []).append(path)
-    for path in sorted(paths):
-        name = _subject(path)
-        if name is None or (path, name) in known:
-            continue
-        target = _choose(path, subjects.get(name, []), homes, name in _NAMES_OF_MANY)
+    for path, name in named.items():
+        target = None if (path, name) in known else _choose(path, subjects.get(name, []), homes, name in _NAMES_OF_MANY)
         if target is not None:
             yield Edge(path, target, "test", "soft")
 
 
 def _stem(path: str) -> str:
-    return posixpath.splitext(posixpath.basename(path))[0]
+    name = path.rpartition("/")[2]
+    return name.rpartition(".")[0] or name
 
 
 def _subject(path: str) -> str | None:
     """The name of what a file tests; None if it is no test by its name."""
     stem = _stem(path)
     tests = path.endswith(".py") or not _FOLDERS.isdisjoint(path.split("/")[:-1])  # where `test_x` names a test
-    before, after = _BEFORE.match(stem), re.search(_AFTER.pattern + r"\Z", stem)
+    before, after = _BEFORE.match(stem), _AFTER.search(stem)
     if after:
         return stem[: after.start()]
     return stem[before.end() :] if before and tests else None

@@ -580,7 +580,9 @@ def test_tables_of_many_batches_and_shards_read_back(make_repo, tmp_path):
 def test_rows_hold_the_same_files_under_every_order(make_repo, tmp_path):
     """Files of equal rank compete for what is left of a short row; the ablation is of order alone."""
     body = "x = 'a line of some length, so that few files fit'\n" * 12
-    repo = make_repo({**{f"m{i:02d}.py": (f"import m{i + 1:02d}\n" if i < 3 else "") + body for i in range(20)}, "README.md": README})
+    repo = make_repo(
+        {**{f"m{i:02d}.py": (f"import m{i + 1:02d}\n" if i < 3 else "") + body for i in range(20)}, "README.md": README}
+    )
     held = {}
     for method in ("dependency", "path", "reversed", "random"):
         run(tmp_path, [str(repo)], out=method, order={"method": method})
