@@ -53,6 +53,21 @@ def test_roots_come_from_src_layout_and_metadata(edges_of):
     }
 
 
+def test_imports_of_a_program_and_by_name_are_soft(strengths_of):
+    files = {
+        "p/__init__.py": "", "p/a.py": "", "p/b.py": "", "p/c.py": "", "p/d.py": "",
+        "run.py": (
+            "import importlib\nfrom importlib import import_module\n\nif __name__ == '__main__':\n    from p import a\n"
+            "if name == '__main__':\n    from p import d\n"
+            "importlib.import_module('p.b')\nimport_module(\"p.c\", None)\nimport_module(p.d)\n"
+            "# import_module('p.__init__')\nx = \"import_module('p.__init__')\"\n"
+        ),
+    }  # fmt: skip
+    assert strengths_of(files) == {
+        ("run.py", "p/a.py"): "soft", ("run.py", "p/b.py"): "soft", ("run.py", "p/c.py"): "soft", ("run.py", "p/d.py"): "hard",
+    }  # fmt: skip
+
+
 def test_tests_need_the_conftests_above_them():
     files = {
         "tests/conftest.py": "", "tests/deep/conftest.py": "", "tests/deep/test_a.py": "", "tests/test_b.py": "from . import conftest\n",

@@ -37,6 +37,17 @@ def test_reopening_a_class_that_is_elsewhere_defines_nothing(edges_of):
     assert edges_of(files) == {("lib/shop/use.rb", "lib/shop/cart.rb")}
 
 
+def test_what_rspec_requires_comes_before_the_specs():
+    files = {
+        ".rspec": "--color\n--require spec_helper\n-r gone\n", "spec/spec_helper.rb": "", "spec/a/cart_spec.rb": "", "spec/support.rb": "",
+        "gem/.rspec": "--require spec_helper\n", "gem/spec/spec_helper.rb": "", "gem/spec/till_spec.rb": "",
+    }  # fmt: skip
+    assert {(e.source, e.target, e.kind, e.strength) for e in graph_of_files(files).edges} == {
+        ("spec/a/cart_spec.rb", "spec/spec_helper.rb", "test", "soft"),
+        ("gem/spec/till_spec.rb", "gem/spec/spec_helper.rb", "test", "soft"),
+    }
+
+
 def test_only_tests_require_from_the_test_folder(edges_of):
     files = {
         "lib/shop.rb": 'require "helper"\n',

@@ -4,7 +4,8 @@ Roots, nearest first: the folder above the file's own top-level package; the fil
 no package (a script's `sys.path[0]`); the repository root; roots named by pyproject.toml or setup.cfg and
 the usual `src` and `lib`; and, for packages with an `__init__.py` only, the folder above any top-level package.
 A name of the standard library is never taken for a file of the repository, unless the repository's own root
-package has it. Soft: imports inside functions and under TYPE_CHECKING, and a test's conftest.py.
+package has it. Soft: imports inside functions, under TYPE_CHECKING and where the file is run as a program, those by
+`import_module` with a literal name, and a test's conftest.py.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import tree_sitter_python
 from tree_sitter import Node
 
 from repo2ctx.languages import RepoTree, join, line, text, walk_within
+from repo2ctx.languages._places import Places
 from repo2ctx.records import Edge, EntryPoint, Found, Import, Strength, Syntax, Unresolved
 
 GRAMMARS = {"Python": tree_sitter_python.language}
@@ -33,6 +35,8 @@ _IMPORTS = frozenset({"import_statement", "import_from_statement"})
 _TEST = re.compile(r"test_.*\.py|.*_test\.py|conftest\.py")
 _DEEPEST = 100  # parts of a dotted name
 _MOST_FOLDERS = 32  # above a test, that may have a conftest.py
+_IF_MAIN = re.compile(r"""__name__\s*==\s*["']__main__["']""")
+_IMPORT_MODULE = re.compile(rb"""import_module\(\s*["'](\w{1,100}(?:\.\w{1,100}){0,30})["']\s*[,)]""")
 _PUBLIC = re.compile(rb"^(?:async[ \t]+)?(?:def|class)[ \t]+([A-Za-z]\w*)", re.MULTILINE)
 _BODIES = frozenset(
     """
@@ -61,7 +65,20 @@ def scan(root: Node, path: str) -> Syntax:
             if any(child.type == "wildcard_import" for child in node.children):
                 members.append("*")
             imports.append(Import(_dotted(module), line(node), "import", strength, tuple(members)))
+    imports += _by_name(root)
     return Syntax(imports=tuple(imports), exports=len(set(_PUBLIC.findall(root.text or b""))))
+
+
+def _by_name(root: Node) -> Iterator[Import]:
+    """`importlib.import_module("a.b")`, if the name is literal."""
+    source = root.text or b""
+    places = Places(root)
+    for match in _IMPORT_MODULE.finditer(source) if b"import_module" in source else ():
+        start = root.start_byte + match.start()
+        node = places.node(start, start + 1)
+        if node is not None and node.type == "identifier":
+            name = match[1].decode()
+            yield Import(name, root.start_point[0] + source.count(b"\n", 0, match.start()) + 1, "import", "soft")
 
 
 def _dotted(node: Node | None) -> str:
@@ -73,9 +90,10 @@ def _strength(node: Node, around: Sequence[Node]) -> Strength:
     for outer, inner in pairwise((*around, node)):
         if outer.type == "function_definition":
             return "soft"
-        branch = outer.type == "if_statement" and inner == outer.child_by_field_name("consequence")
-        if branch and "TYPE_CHECKING" in text(outer.child_by_field_name("condition")):
-            return "soft"
+        if outer.type == "if_statement" and inner == outer.child_by_field_name("consequence"):
+            condition = text(outer.child_by_field_name("condition"))
+            if "TYPE_CHECKING" in condition or _IF_MAIN.fullmatch(condition):
+                return "soft"
     return "hard"
 
 

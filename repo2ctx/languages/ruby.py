@@ -6,13 +6,15 @@ folders around the file, nearest first, in folders that it or a file above adds 
 `File.expand_path` are read. A name that is no file here is a gem or the standard library, unless this repository
 has its folder and the file that names that folder.
 
-A `require` that only a test run satisfies, from a test to a file among the tests, is of the kind `test`.
+A `require` that only a test run satisfies, from a test to a file among the tests, is of the kind `test`, and so is, softly,
+what a `.rspec` requires for all specs.
 Constants are resolved by lexical nesting, as `_ruby_constants` says. Soft: `require` in a method or in a block that
 runs later, every `autoload`, and constants.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -22,12 +24,12 @@ from tree_sitter import Node
 
 from repo2ctx.languages import RepoTree, line, text
 from repo2ctx.languages._ruby_constants import Constants
-from repo2ctx.languages._ruby_paths import LoadPath, gem_commands, is_test
+from repo2ctx.languages._ruby_paths import LoadPath, above, gem_commands, is_test
 from repo2ctx.languages._ruby_source import LONGEST, NAME, ROOT, Nesting, Scope, Source, child_of
 from repo2ctx.records import Edge, EntryPoint, Found, Import, Strength, Syntax, Unresolved
 
 GRAMMARS = {"Ruby": tree_sitter_ruby.language}
-CONFIG_FILES = ("*.gemspec",)
+CONFIG_FILES = ("*.gemspec", ".rspec")
 
 _REQUIRE = re.compile(rb"(require(?:_relative)?)(?<![\w.:@$]require)(?<![\w.:@$]require_relative)[ \t(]++(?=[\w\"':])")
 _OTHER_CALL = rb"(load|autoload|include|extend|prepend)(?![\w?!:=.])[ \t(]++(?=[\w\"':])"
@@ -37,6 +39,8 @@ _LOAD_PATH = re.compile(rb"\$(?:LOAD_PATH|:)\s*(?:\.\s*(?:unshift|push|append|pr
 _CONSTANT = re.compile(rb"[A-Z](?<![\w@$.\"'][A-Z])\w*+(?:::[A-Z]\w*+)*+(?!\?)")
 _ASSIGNED = re.compile(rb"[ \t]*(?:\|\|)?=(?![=~>])")
 
+_RSPEC_REQUIRE = re.compile(r"^[ \t]*(?:--require|-r)[ \t=]*([\w./-]{1,200})", re.MULTILINE)
+_MOST_REQUIRED = 16  # by one .rspec
 _COLON = ord(":")
 _BEFORE_A_NAME = frozenset((b"", *(bytes([c]) for c in b" \t\r\n;({[,!&|=<>?+-*/~^%")))
 _MIXINS = frozenset({"include", "extend", "prepend"})
@@ -225,10 +229,25 @@ def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Found]:
                 yield Edge(path, target, "test" if of_tests else item.kind, item.strength)
                 if len(item.names) > 1:
                     autoloaded.setdefault(item.names[1], target)
+    yield from _by_rspec(tree, load_path, syntax)
     yield from (EntryPoint(target, "the gemspec") for target in gem_commands(tree) if target in syntax)
     constants = Constants(tree, syntax, autoloaded)
     for path in sorted(syntax):
         yield from _by_constants(constants, path, syntax[path])
+
+
+def _by_rspec(tree: RepoTree, load_path: LoadPath, syntax: Mapping[str, Syntax]) -> Iterator[Edge]:
+    """What `--require` in a `.rspec` loads before each of the specs below its folder."""
+    wanted = {
+        posixpath.dirname(config): _RSPEC_REQUIRE.findall(tree.text(config) or "")[:_MOST_REQUIRED]
+        for config in tree.configs(".rspec")
+    }
+    for path in sorted(syntax) if wanted else ():
+        home = next((folder for folder in above(posixpath.dirname(path)) if folder in wanted), None)
+        for name in wanted[home] if home is not None and path.endswith("_spec.rb") else ():
+            target = load_path.find(Import(name, 0, "require", names=("",)), path)
+            if target and target != path:
+                yield Edge(path, target, "test", "soft")
 
 
 def _by_constants(constants: Constants, path: str, file: Syntax) -> Iterator[Edge | Unresolved]:
