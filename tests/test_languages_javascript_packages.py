@@ -174,6 +174,17 @@ def test_what_a_build_would_write_stands_for_its_source(edges_of, fields, name, 
     assert edges_of(files) == {("packages/b/b.ts", f"packages/a/{source}")}
 
 
+def test_a_built_file_named_by_its_path_stands_for_its_source(edges_of, unresolved_of):
+    files = {
+        "packages/farm/package.json": package(name="farm", main="index.js"),
+        "packages/farm/index.js": "module.exports = require('./dist/farm.cjs.js')\nrequire('./lost/farm.js')\nrequire('./dist/gone.js')\n",
+        "packages/farm/src/index.ts": "",
+        "dist/x.js": "",
+    }
+    assert edges_of(files) == {("packages/farm/index.js", "packages/farm/src/index.ts")}
+    assert unresolved_of(files) == {("packages/farm/index.js", name) for name in ("./lost/farm.js", "./dist/gone.js")}
+
+
 def test_a_built_file_in_the_repository_is_the_target(edges_of):
     files = workspace(
         {

@@ -48,6 +48,7 @@ _WRITTEN_FOR = {
 }
 _CODE_ENDING = re.compile(r"(\.d)?\.[cm]?[jt]sx?$")
 _BUILT = frozenset({"dist", "build", "lib", "out", "output", "es", "esm", "cjs", "umd", "types", "typings"})
+_WRITTEN = frozenset({"dist", "build", "out", "output"})  # which nobody writes source into
 _FLAVOURS = frozenset({"modern", "legacy", "prod", "production", "dev", "development", "node", "browser", "bundle"})
 _CONDITIONS = frozenset({"node", "module-sync", "default"})
 _DEPENDENCIES = ("dependencies", "devDependencies", "peerDependencies", "optionalDependencies")
@@ -274,6 +275,16 @@ class Packages:
         patterns = self.workspaces[root]
         excluded = any(_matches(inside, p[1:]) for p in patterns if p.startswith("!"))
         return not excluded and any(_matches(inside, p) for p in patterns if not p.startswith("!"))
+
+    def built(self, base: str) -> str | None:
+        """The source of a file that is not here, in the folder of its package that a build writes into."""
+        package = next(iter(self.scopes(posixpath.dirname(base))), None)
+        inner = base[len(package.folder) :].lstrip("/") if package else ""
+        if package is None or inner.split("/")[0] not in _WRITTEN:
+            return None
+        stem = posixpath.basename(inner).partition(".")[0]
+        whole = stem in (posixpath.basename(package.folder), package.name.rpartition("/")[2])
+        return self.source_of(package.folder, inner, whole)
 
     def source_of(self, folder: str, built: str, entry: bool) -> str | None:
         """The source of a file that a build would write, in the package at `folder`; `entry`: of its main file."""

@@ -239,7 +239,7 @@ class _Resolver:
                 found = self.packages.path(other, asker, folder_only)
                 if found is not None:
                     return found
-        return None
+        return self.packages.built(base)
 
 
 @dataclass(frozen=True)
