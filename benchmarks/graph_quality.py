@@ -31,14 +31,14 @@ from typing import get_args
 import rustworkx as rx
 import tree_sitter
 
-from repo2ctx.analysis import Analysis, analyse
+from repo2ctx.analysis import Analysis
 from repo2ctx.baselines import rearranged
 from repo2ctx.config import BuildConfig
 from repo2ctx.crawl import CrawlOptions, open_snapshot
 from repo2ctx.graph import build_graph
+from repo2ctx.inspection import analysed
 from repo2ctx.languages import RepoTree, is_config_file, languages
 from repo2ctx.records import OrderMethod, RepoSpec
-from repo2ctx.sandbox import Sandbox
 from repo2ctx.selection import read_text
 from repo2ctx.snapshot import SUBMODULE
 
@@ -54,17 +54,6 @@ _KINDS |= {"rust": ("mod",), "php": ("use",), "ruby": ("require",)}
 _RUNS = 3
 _SEEDS = ("1", "2", "3", "4", "5")
 ORDERS: tuple[OrderMethod, ...] = get_args(OrderMethod)
-
-
-def analysed(checkout: Path) -> Analysis:
-    """The whole repository: tests, vendored and generated files included, as `repo2ctx graph` shows it."""
-    config = BuildConfig()
-    spec = RepoSpec(source=str(checkout), url=str(checkout), name=checkout.name)
-    with (
-        open_snapshot(spec, CrawlOptions(cache=None)) as snapshot,
-        Sandbox(config.parse.timeout_s, config.parse.memory_bytes) as sandbox,
-    ):
-        return analyse(snapshot, config, sandbox, everything=True)
 
 
 @dataclass(frozen=True)
@@ -153,7 +142,7 @@ def _percent(value: float | None) -> str:
 def quality(pairs: list[tuple[Path, Path]], missed: int, extra: int, restarts: int) -> None:
     rows, orders = [], []
     for oracle, checkout in pairs:
-        analysis = analysed(checkout)
+        analysis = analysed(checkout, everything=True)
         found = compare(oracle, analysis)
         shares = order_shares(analysis, found.oracle)
         name = oracle.name.removesuffix(".tsv")

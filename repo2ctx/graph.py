@@ -15,7 +15,6 @@ from repo2ctx.testnames import test_edges
 
 Resolved = list[Found]
 
-
 MAIN = "its main function"
 """What says that a file is an entry point, where no manifest does."""
 
@@ -65,7 +64,7 @@ def build_graph(
     edges: dict[tuple[str, str, str], Edge] = {}
     unresolved: set[Unresolved] = set()
     problems: dict[str, str] = {}
-    entries = {EntryPoint(path, MAIN) for path, (_, syntax) in parsed.items() if syntax.main}
+    named: set[EntryPoint] = set()
     for module in sorted(by_module):
         language, files = by_module[module]
         answer = resolver(language, tree, files)
@@ -77,7 +76,7 @@ def build_graph(
                 unresolved.add(found)
                 continue
             if isinstance(found, EntryPoint):
-                entries.add(EntryPoint(tree.links.get(found.path, found.path), found.said_by))
+                named.add(EntryPoint(tree.links.get(found.path, found.path), found.said_by))
                 continue
             target = tree.links.get(found.target, found.target)
             key = (found.source, target, found.kind)
@@ -88,6 +87,7 @@ def build_graph(
         tuple(edges[key] for key in sorted(edges)),
         tuple(sorted(unresolved)),
         problems,
-        {entry.path: entry.said_by for entry in sorted(entries, key=lambda e: (e.said_by != MAIN, e), reverse=True)},
+        {path: MAIN for path, (_, syntax) in parsed.items() if syntax.main}
+        | {entry.path: entry.said_by for entry in sorted(named, reverse=True)},
         {path: syntax.exports for path, (_, syntax) in sorted(parsed.items()) if syntax.exports},
     )

@@ -39,10 +39,10 @@ def graph_of(path: Path, identity: str | None, unresolved: bool = False) -> Grap
 
     unresolved: these are wanted, which a build does not keep.
     """
-    if unresolved and is_output(path):
-        raise UsageError(f"{path}: a build keeps no unresolved references; give the path of the repository")
     if not is_output(path):
-        return _analyse(path, everything=True).graph
+        return analysed(path, everything=True).graph
+    if unresolved:
+        raise UsageError(f"{path}: a build keeps no unresolved references; give the path of the repository")
     dataset = Dataset(path)
     repository = find(dataset, identity)
     return Graph(tuple(_edges(dataset, repository["id"])), (), {})
@@ -51,7 +51,7 @@ def graph_of(path: Path, identity: str | None, unresolved: bool = False) -> Grap
 def order_of(path: Path, identity: str | None, method: OrderMethod = "dependency") -> list[Explained]:
     """The kept files in order. method: another order than ours, of a repository; a build has its own."""
     if not is_output(path):
-        analysis = _analyse(path, everything=False, method=method)
+        analysis = analysed(path, everything=False, method=method)
         roles = {f.path: f.role for f in analysis.files}
         return _explain([(p, roles[p.path]) for p in analysis.ordered.placed], analysis.graph.edges)
     if method != "dependency":
@@ -66,7 +66,8 @@ def order_of(path: Path, identity: str | None, method: OrderMethod = "dependency
     return _explain(placed, tuple(_edges(dataset, repository["id"])))
 
 
-def _analyse(path: Path, everything: bool, method: OrderMethod = "dependency") -> Analysis:
+def analysed(path: Path, everything: bool, method: OrderMethod = "dependency") -> Analysis:
+    """What one reading of a repository's HEAD finds, or of a folder in it. everything: vendored and generated files too."""
     isolate_environment()
     root, folder = find_repository(path)
     config = BuildConfig(order=OrderConfig(method=method))

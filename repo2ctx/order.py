@@ -57,9 +57,8 @@ def order(
     entry_points: path -> what makes the file one; files that their name makes one need not be there.
     exports: path -> how many names the file offers, where known.
     """
-    entry_points = {p: _BY_NAME for p, role in roles.items() if role == "code" and _is_entry_name(p)} | {
-        **(entry_points or {})
-    }
+    by_name = {p: _BY_NAME for p, role in roles.items() if role == "code" and _is_entry_name(p)}
+    entry_points = by_name | dict(entry_points or {})
     exports = exports or {}
     paths = sorted(roles, key=lambda p: (_ROLE_ORDER[roles[p]], p))
     number = {path: i for i, path in enumerate(paths)}
@@ -157,9 +156,8 @@ def _sifted(sequence: list[int], needs: Sequence[Mapping[int, int]], knot: Mappi
         return sequence
     place = {file: i for i, file in enumerate(sequence)}
     weigh = [(2 * len(sequence)) ** firm for firm in (_IMPLICIT, _SOFT, _HARD, _HARD + 1)]
-    ties: dict[int, list[tuple[int, int]]] = {
-        file: [] for file in sequence
-    }  # +: the other comes first; -: it comes after
+    # File -> its neighbours, each with what the edge is worth: positive if the other comes first, negative if after.
+    ties: dict[int, list[tuple[int, int]]] = {file: [] for file in sequence}
     for file in sequence:
         for need, firm in needs[file].items():
             if need in place:

@@ -9,13 +9,12 @@ from contextlib import suppress
 import pytest
 from conftest import git, graph_of_files
 
-from repo2ctx.analysis import analyse
-from repo2ctx.config import BuildConfig
-from repo2ctx.crawl import CrawlOptions, open_snapshot
+from repo2ctx.inspection import analysed
 from repo2ctx.languages import languages
+from repo2ctx.languages._places import Places
 from repo2ctx.order import order
 from repo2ctx.parsing import _parser, scan
-from repo2ctx.records import RepoSpec, Syntax
+from repo2ctx.records import Syntax
 from repo2ctx.sandbox import Sandbox, Stopped
 
 DEEP = 100_000
@@ -23,7 +22,7 @@ PIECES = [
     b"(", b"[", b"{", b"<", b"()", b"[]", b"{}", b"({[<", b"'", b'"', b"`", b"/*", b"//", b"#", b"\\", b"\\\n", b"a.", b"a::", b"a\\",
     b"a, ", b"\0", b"\xff\xfe", b"\xf0\x9f", b"\n", b" ", b"import ", b"use ", b"require '", b'#include "a', b"from a import (", b"class A {",
     b"namespace a {", b"mod a {", b"module A\n", b"func f(", b"def f(", b"x = ", b"$a = ", b"<?php ", b"using A.", b"/** a *", b"if (", b"#if 1\n",
-    b"<<A\n", b"r#\"", b"%w[", b"@", b"=> ", b"&", b"a b ", b"import('a') ", b"var x, ",
+    b"<<A\n", b"r#\"", b"%w[", b"@", b"=> ", b"&", b"a b ", b"import('a') ", b"quote!(a) ", b"#[cfg(test)] mod a {}\n", b"var x, ",
 ]  # fmt: skip
 
 
@@ -54,6 +53,26 @@ def test_reading_a_file_ends_wherever_parsing_it_does(language, count):
     assert not slow
 
 
+@pytest.mark.parametrize(
+    ("language", "source"),
+    [
+        ("JavaScript", b"import('a') f(b) " * 20 + b"\nfunction g() { return [1, {x: require('c')}] }\n"),
+        ("Ruby", b"class A::B < C\n  def m(x) = [x, D::E]\nend\n" * 5 + b"class ((\n"),
+        ("Rust", b"mod a { use crate::{b, c::D}; fn f() { x!(a::b) } }\n" * 5 + b"fn ((("),
+        ("C", b"#if A\n#include <a.h>\n#else\nint f(int a) { return (a + 1); }\n#endif\n" * 5),
+    ],
+)
+def test_the_slow_search_for_a_place_finds_what_the_fast_one_does(language, source):
+    root = _parser(language).parse(source).root_node
+    fast, slow = Places(root), Places(root, most_steps=0)
+    for offset in range(root.start_byte, root.end_byte):
+        found = slow.node(offset, offset + 1)
+        assert found == fast.node(offset, offset + 1)
+        assert slow.around(offset)[0] == root
+    for offset in range(root.end_byte - 1, root.start_byte, -7):  # places need not grow
+        assert slow.node(offset, offset + 1) == fast.node(offset, offset + 1)
+
+
 @pytest.mark.parametrize("language", sorted(languages()))
 def test_deep_nesting_falls_back_or_ends(language):
     with Sandbox(20, 3 << 30) as sandbox:
@@ -74,16 +93,6 @@ def _import_tree(folder, files) -> None:
     subprocess.run(["git", "-C", str(folder), "fast-import", "--quiet"], input=b"".join(stream), check=True)
 
 
-def _analysed(folder):
-    config = BuildConfig()
-    spec = RepoSpec(source=str(folder), url=str(folder), name="hostile")
-    with (
-        open_snapshot(spec, CrawlOptions(cache=None)) as snapshot,
-        Sandbox(config.parse.timeout_s, config.parse.memory_bytes) as sandbox,
-    ):
-        return analyse(snapshot, config, sandbox)
-
-
 def test_a_repository_of_hostile_files_keeps_its_good_edges(tmp_path):
     files = [
         ("nul.py", b"import ok\0\n"),
@@ -97,7 +106,7 @@ def test_a_repository_of_hostile_files_keeps_its_good_edges(tmp_path):
         ("ok.py", b"y = 1\n"),
     ]
     _import_tree(tmp_path, files)
-    found = _analysed(tmp_path)
+    found = analysed(tmp_path, everything=False)
     fates = {f.path: f.fate for f in found.files}
     assert fates["nul.py"] == "binary"
     assert fates["big.py"] == "too-large"
@@ -199,7 +208,7 @@ def test_one_large_file_many_times_costs_no_edge(tmp_path):
     readme = b"word " * 200_000
     files = [("a.py", b"import b\n"), ("b.py", b""), *((f"d{i}/README.md", readme) for i in range(600))]
     _import_tree(tmp_path, files)
-    found = _analysed(tmp_path)
+    found = analysed(tmp_path, everything=False)
     assert [(e.source, e.target) for e in found.graph.edges] == [("a.py", "b.py")]
     assert not found.problems
 
@@ -211,7 +220,7 @@ def test_a_flat_folder_of_twenty_thousand_files_a_million_lines_and_fifty_megaby
     files += [("huge.py", b"x = 1 # abc\n" * (50 << 20 >> 3)), ("lines.js", b"f();\n" * 1_000_000)]
     _import_tree(tmp_path, files)
     start = time.monotonic()
-    found = _analysed(tmp_path)
+    found = analysed(tmp_path, everything=False)
     assert time.monotonic() - start < 300
     assert len(found.graph.edges) == count
     assert found.ordered.quality.largest_cycle == count

@@ -267,3 +267,12 @@ def test_the_order_of_sets_does_not_show():
         "print(s, list(java.resolve(RepoTree(['A.java']), {'A.java': s})))\n"
     )
     assert len(outputs_by_hash_seed(program)) == 1
+
+
+def test_two_crowds_of_one_size_are_told_apart(edges_of):
+    """Of types that very many files declare, those beside a file count: each type's own files."""
+    files = {f"{folder}/T.java": "package p;\nclass Oat {}\n" for folder in (f"d{i:02d}" for i in range(70))}
+    files |= {f"d{i:02d}/R.java": "package p;\nclass Rye {}\n" for i in range(1, 70)}
+    files["d00/T.java"] = "package p;\nclass Oat {}\nclass Rye {}\n"  # both crowds start with this file
+    files["d69/Use.java"] = "package p;\nclass Use { Oat oat; Rye rye; }\n"
+    assert {target for source, target in edges_of(files) if source == "d69/Use.java"} == {"d69/T.java", "d69/R.java"}

@@ -24,7 +24,7 @@ from __future__ import annotations
 import importlib
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache, cached_property
 from types import ModuleType
@@ -36,7 +36,8 @@ from repo2ctx.records import Found, Syntax
 
 _LONGEST_LINE = 20_000
 _MOST_DOTS = 100
-_DEEP_KEY = re.compile(r"[\s\[]*(?:(?:[\w-]+|\"[^\"]*\"|'[^']*')\s*\.\s*){100}")
+_CROWD = 64  # files that declare one name
+_DEEP_KEY = re.compile(rf"[\s\[]*(?:(?:[\w-]+|\"[^\"]*\"|'[^']*')\s*\.\s*){{{_MOST_DOTS}}}")
 
 MODULES = ("python", "javascript", "go", "java", "csharp", "c", "rust", "ruby", "php")
 """The modules of this package that are languages, in the order in which they resolve."""
@@ -160,6 +161,31 @@ def join(folder: str, relative: str) -> str | None:
     if path == ".":
         return ""
     return None if path == ".." or path.startswith("../") else path
+
+
+def ancestors(folder: str) -> Iterator[str]:
+    """The folder itself, then each above it, to the root."""
+    yield folder
+    while folder:
+        folder = posixpath.dirname(folder)
+        yield folder
+
+
+class Crowds:
+    """Of very many files that declare one name, only those beside a file are looked at; each name's are grouped once."""
+
+    def __init__(self) -> None:
+        self._folders: dict[Hashable, dict[str, list[str]]] = {}
+
+    def near(self, name: Hashable, files: Collection[str], folder: str) -> list[str]:
+        """The files that declare a name, or, of a crowd, the first few of them in the folder."""
+        if len(files) <= _CROWD:
+            return list(files)
+        if name not in self._folders:
+            folders = self._folders[name] = {}
+            for file in files:
+                folders.setdefault(posixpath.dirname(file), []).append(file)
+        return self._folders[name].get(folder, [])[:_CROWD]
 
 
 def walk(root: Node, want: Collection[str], descend: Collection[str] | None = None) -> Iterator[Node]:

@@ -13,10 +13,11 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
-from repo2ctx.languages import RepoTree, join
+from repo2ctx.languages import RepoTree, ancestors, join
 
-_DEEPEST = 64
+_DEEPEST = 64  # folders above one that are looked into
 BUILD_FILES = (
     *("compile_commands.json", "compile_flags.txt", ".clangd", "CMakeLists.txt", "*.cmake", "meson.build"),
     *("Makefile", "makefile", "GNUmakefile", "Makefile.am", "Makefile.in", "*.mk"),
@@ -91,7 +92,7 @@ class IncludeDirectories:
     def _from_above(self, folder: str) -> tuple[str, ...]:
         if folder not in self._below:
             found: dict[str, None] = {}
-            for scope in ancestors(folder):
+            for scope in near_ancestors(folder):
                 found.update(self.by_scope.get(scope, {}))
             self._below[folder] = tuple(found)
         return self._below[folder]
@@ -100,14 +101,14 @@ class IncludeDirectories:
         folder = posixpath.dirname(path)
         source = (self.tree.text(path) or "").replace("\\\n", " ")
         variables = {name: value.strip() for name, value in _ASSIGNMENT.findall(source)}
-        top = next((f for f in ancestors(folder) if self._has(f, "configure.ac", "configure.in")), "")
+        top = next((f for f in near_ancestors(folder) if self._has(f, "configure.ac", "configure.in")), "")
         variables.update(dict.fromkeys(_HERE, f"{_TOP}{folder}/"))
         variables.update(dict.fromkeys(_ABOVE, f"{_TOP}{top}/"))
         for match in _FLAG.finditer(source):
             value = _expand(match[1].strip("\"'").replace("$(shell pwd)", "$(CURDIR)"), variables)
             yield _place(folder, value)
             if path.endswith(".mk"):  # included from above, where its relative paths start
-                yield from (_place(above, value) for above in ancestors(folder))
+                yield from (_place(above, value) for above in near_ancestors(folder))
 
     def _has(self, folder: str, *names: str) -> bool:
         return any(posixpath.join(folder, name) in self.tree.paths for name in names)
@@ -122,9 +123,9 @@ class IncludeDirectories:
         projects: dict[str, str] = {}
         lists = self.tree.configs("CMakeLists.txt")
         for path in (*lists, *self.tree.configs("*.cmake")):
-            listed = next((f for f in ancestors(posixpath.dirname(path)) if self._has(f, "CMakeLists.txt")), "")
+            listed = next((f for f in near_ancestors(posixpath.dirname(path)) if self._has(f, "CMakeLists.txt")), "")
             folder = posixpath.dirname(path) if path in lists else listed
-            above = next((settings[f] for f in ancestors(folder) if f in settings), {})
+            above = next((settings[f] for f in near_ancestors(folder) if f in settings), {})
             variables = {"CMAKE_SOURCE_DIR": f"{_TOP}{folder}", **above}
             variables["CMAKE_CURRENT_SOURCE_DIR"] = f"{_TOP}{folder}"
             variables["CMAKE_CURRENT_LIST_DIR"] = f"{_TOP}{posixpath.dirname(path)}"
@@ -187,14 +188,9 @@ class IncludeDirectories:
         return next((s for s in suffixes if s in self.tree.directories), None)
 
 
-def ancestors(folder: str) -> Iterator[str]:
-    """The folder itself, then each above it, to the root; no more than a person would nest."""
-    yield folder
-    for _ in range(_DEEPEST):
-        if not folder:
-            return
-        folder = posixpath.dirname(folder)
-        yield folder
+def near_ancestors(folder: str) -> Iterator[str]:
+    """The folder itself, then each above it, no more than a person would nest."""
+    return islice(ancestors(folder), _DEEPEST + 1)
 
 
 def _expand(value: str, variables: Mapping[str, str]) -> str:

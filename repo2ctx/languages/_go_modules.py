@@ -6,7 +6,7 @@ import posixpath
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from repo2ctx.languages import RepoTree, join
+from repo2ctx.languages import RepoTree, ancestors, join
 from repo2ctx.records import Syntax
 
 _DEEPEST = 64  # slashes of an import path: keeps the cost of absurd ones linear
@@ -52,7 +52,7 @@ class ImportPaths:
             return join(here, name)
         if name.count("/") > _DEEPEST:
             return None
-        above = _above(here)
+        above = tuple(ancestors(here))
         home = next((folder for folder in above if folder in self.modules), None)
         found = self._in_modules(self._table(here, home, above), name)
         if home is None or found is None or not _inside(name, self.modules[home]):
@@ -81,7 +81,7 @@ class ImportPaths:
                 return None
         folder = posixpath.join(table[module], name[len(module) :].lstrip("/")).rstrip("/")
         # A folder below that is a module of its own does not belong to this one.
-        nearest = next((f for f in _above(folder) if f in self.modules), table[module])
+        nearest = next((f for f in ancestors(folder) if f in self.modules), table[module])
         return folder if nearest == table[module] or table[module] not in self.modules else None
 
 
@@ -99,14 +99,6 @@ def _directives(source: str) -> Iterator[tuple[str, str, str]]:
             verb, *rest = [block, *words] if block else words
             if rest:
                 yield verb, rest[0], "".join(right.split()[:1]).strip('"`')
-
-
-def _above(folder: str) -> tuple[str, ...]:
-    """The folder and those above it, up to the root."""
-    found = [folder]
-    while found[-1]:
-        found.append(posixpath.dirname(found[-1]))
-    return tuple(found)
 
 
 def _inside(name: str, module: str) -> bool:

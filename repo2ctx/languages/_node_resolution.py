@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import yaml
 
-from repo2ctx.languages import RepoTree, join
+from repo2ctx.languages import RepoTree, ancestors, join
 
 EXTERNAL = ""
 """The answer for a name that means nothing in the repository."""
@@ -52,6 +52,7 @@ _WRITTEN = frozenset({"dist", "build", "out", "output"})  # which nobody writes 
 _FLAVOURS = frozenset({"modern", "legacy", "prod", "production", "dev", "development", "node", "browser", "bundle"})
 _CONDITIONS = frozenset({"node", "module-sync", "default"})
 _DEPENDENCIES = ("dependencies", "devDependencies", "peerDependencies", "optionalDependencies")
+_LONGEST_YAML = 1 << 16  # characters; reading takes 20 microseconds for each
 _MOST = 100  # patterns of a workspace, packages of one name, targets of one export that are looked at
 _COMMENT = re.compile(r'("(?:[^"\\]|\\.|\\\Z)*(?:"|\Z))|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _LAST_COMMA = re.compile(r'("(?:[^"\\]|\\.|\\\Z)*(?:"|\Z))|,(?=\s*[}\]])', re.DOTALL)
@@ -63,9 +64,6 @@ class Asker(NamedTuple):
     folder: str  # of the importing file
     typed: bool  # whether that is TypeScript
     require: bool  # whether it asks by `require`
-
-
-_LONGEST_YAML = 1 << 16  # reading takes 20 microseconds a character
 
 
 class Patterns:
@@ -191,18 +189,21 @@ class Packages:
         """The files, or their sources, that packages give to their users: what is imported by a package's name, or
         run as a command."""
         for package in self.by_folder.values():
-            for require in (False, True):
-                asker = Asker(package.folder, True, require)
-                if package.exports is not None:
-                    yield from filter(None, [self._mapped(package, package.exports, ".", asker)])
-                elif package.name or any(key in package.data for key in ("main", "module")):
-                    yield from filter(None, [self.main(package, asker)])
-            commands = package.data.get("bin")
-            names = commands.values() if isinstance(commands, dict) else [commands]
-            for name in itertools.islice((n for n in names if isinstance(n, str)), _MOST):
-                base = join(package.folder, name)
-                found = None if base is None else self.file(base, False)
-                yield from filter(None, [found or self.source_of(package.folder, name, False)])
+            yield from filter(None, self._given(package))
+
+    def _given(self, package: Package) -> Iterator[str | None]:
+        for require in (False, True):
+            asker = Asker(package.folder, True, require)
+            if package.exports is not None:
+                yield self._mapped(package, package.exports, ".", asker)
+            elif package.name or any(key in package.data for key in ("main", "module")):
+                yield self.main(package, asker)
+        commands = package.data.get("bin")
+        names = strings(list(commands.values()) if isinstance(commands, dict) else commands)
+        for name in names[:_MOST]:
+            base = join(package.folder, name)
+            found = None if base is None else self.file(base, False)
+            yield found or self.source_of(package.folder, name, False)
 
     def bare(self, name: str, asker: Asker) -> str | None:
         """The file that a name like `pkg` or `@scope/pkg/part` means; EXTERNAL, or None if the package lacks it."""
@@ -404,14 +405,6 @@ def _pnpm_packages(source: str) -> list[str]:
     except (yaml.YAMLError, RecursionError, ValueError):
         return []
     return strings(table(data).get("packages"))
-
-
-def ancestors(folder: str) -> Iterator[str]:
-    """`folder`, the folder above it, and so on to the root."""
-    yield folder
-    while folder:
-        folder = posixpath.dirname(folder)
-        yield folder
 
 
 def split_name(name: str) -> tuple[str, str]:

@@ -15,8 +15,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from repo2ctx.languages import RepoTree
-from repo2ctx.languages._ruby_paths import above, distance, gem_roots, is_test, project
+from repo2ctx.languages import RepoTree, ancestors
+from repo2ctx.languages._ruby_paths import distance, gem_roots, is_test, project
 from repo2ctx.records import Syntax
 
 _ANCESTORS = 32  # classes and modules looked at above one, at most
@@ -59,7 +59,7 @@ class Constants:
         self.known = {
             entry.replace("|", "::")
             for file in syntax.values()
-            for entry in (*file.defines, *_opened(file))
+            for entry in (*file.defines, *_tagged(file, "wraps:"))
             if "::" not in entry
         }
         self.definers: dict[str, dict[str, None]] = {}
@@ -82,10 +82,10 @@ class Constants:
         self.inherited: dict[str, list[str]] = {}
 
     def _index_folder(self, folder: str, paths: Iterable[str]) -> None:
-        application = next((a for a in above(folder) if a in self.applications), None)
+        application = next((a for a in ancestors(folder) if a in self.applications), None)
         inside = f"{folder}/"
         zone = project(inside) if is_test(inside) else None, application
-        roots = [root for root in above(folder) if self._is_root(root)]
+        roots = [root for root in ancestors(folder) if self._is_root(root)]
         for path in paths:
             self.zones[path] = zone
             for root in roots if path.endswith(".rb") else ():
@@ -97,7 +97,7 @@ class Constants:
     def _index_file(self, path: str, file: Syntax) -> None:
         for entry in file.defines:
             self.definers.setdefault(self.nesting(entry)[-1], {})[path] = None
-        for entry in _opened(file):
+        for entry in _tagged(file, "wraps:"):
             self.openers.setdefault(self.nesting(entry)[-1], {})[path] = None
         for use in file.uses:
             if " parent " in use:
@@ -106,11 +106,10 @@ class Constants:
 
     def _index_reopened(self, path: str, file: Syntax) -> None:
         """`class A::B` in a file of another name defines B only if the repository defines A: otherwise both are a gem's."""
-        for tag in file.tags:
-            if tag.startswith("reopens:"):
-                full = self.nesting(tag.removeprefix("reopens:"))[-1]
-                named = self.definers if full.rpartition("::")[0] in self.definers else self.openers
-                named.setdefault(full, {})[path] = None
+        for entry in _tagged(file, "reopens:"):
+            full = self.nesting(entry)[-1]
+            named = self.definers if full.rpartition("::")[0] in self.definers else self.openers
+            named.setdefault(full, {})[path] = None
 
     def _is_root(self, folder: str) -> bool:
         """Whether paths below a folder spell constants."""
@@ -245,8 +244,8 @@ class Constants:
         return min(seen, key=lambda f: (distance(path, f), f), default=None)
 
 
-def _opened(file: Syntax) -> list[str]:
-    return [tag.removeprefix("wraps:") for tag in file.tags if tag.startswith("wraps:")]
+def _tagged(file: Syntax, kind: str) -> list[str]:
+    return [tag.removeprefix(kind) for tag in file.tags if tag.startswith(kind)]
 
 
 def _spelling(path: str) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from repo2ctx.languages import RepoTree, join
+from repo2ctx.languages import RepoTree, ancestors, join
 from repo2ctx.records import Import, Syntax
 
 _REQUIRE_PATHS = re.compile(r"\.require_paths?\s*=\s*(?:\[([^\]]{0,500})\]|%w[\[({]([^\])}]{0,500})|([^\n]{0,200}))")
@@ -33,14 +33,6 @@ def project(path: str) -> str:
 def distance(path: str, other: str) -> int:
     """How far two paths are apart: fewer shared folders is farther."""
     return -len(posixpath.commonprefix([path.split("/"), other.split("/")]))
-
-
-def above(folder: str) -> Iterator[str]:
-    """A folder and those around it, up to the repository's root."""
-    while folder:
-        yield folder
-        folder = folder.rpartition("/")[0]
-    yield ""
 
 
 def gem_roots(tree: RepoTree) -> list[str]:
@@ -74,7 +66,7 @@ class LoadPath:
         self.in_gems: dict[str, list[str]] = {}  # a name as required, with its ending -> files of gem roots
         roots = set(gem_roots(tree))
         for folder, paths in sorted(tree.by_directory.items()):
-            for root in above(folder):
+            for root in ancestors(folder):
                 for path in paths if root in roots else ():
                     self.in_gems.setdefault(path[len(root) :].lstrip("/"), []).append(path)
         self.added: dict[str, list[str]] = {}  # folder -> roots that a file in it adds to the load path
@@ -110,7 +102,7 @@ class LoadPath:
         return found or min(self.in_gems.get(name, ()), key=lambda p: (distance(path, p), p), default=None)
 
     def _near_roots(self, folder: str, test: bool) -> Iterator[str]:
-        for outer in above(folder):
+        for outer in ancestors(folder):
             yield from self.added.get(outer, ())
             for name in ("lib", "test", "spec") if test else ("lib",):
                 root = posixpath.join(outer, name)
@@ -119,7 +111,7 @@ class LoadPath:
 
     def _from_working_folder(self, name: str, path: str) -> str | None:
         """Programs are started in some folder above the file."""
-        return self.tree.first(join(outer, name) or "" for outer in above(posixpath.dirname(path)))
+        return self.tree.first(join(outer, name) or "" for outer in ancestors(posixpath.dirname(path)))
 
     def _looks_internal(self, name: str, path: str) -> bool:
         """Whether the folder that the name is in is here, and so is the file that stands for that folder."""

@@ -98,14 +98,14 @@ def library(manifest: Manifest) -> str | None:
     return join(manifest.folder, path if isinstance(path, str) else "src/lib.rs")
 
 
-def entry_points(tree: RepoTree, manifest: Manifest, mains: Mapping[str, list[str]]) -> list[str]:
-    """The root files of a package's library and programs."""
+def entry_points(manifest: Manifest, roots: list[str]) -> list[str]:
+    """Those of a package's root files that are its library's and its programs'."""
     usual = {library(manifest), join(manifest.folder, "src/main.rs")}
     programs = manifest.data.get("bin") if manifest.data else None
     named = (_table(program).get("path") for program in (programs if isinstance(programs, list) else ()))
     usual.update(join(manifest.folder, path) for path in named if isinstance(path, str))
     folder = posixpath.join(manifest.folder, "src/bin")
-    return [path for path in targets(tree, manifest, mains) if path in usual or path.startswith(f"{folder}/")]
+    return [path for path in roots if path in usual or path.startswith(f"{folder}/")]
 
 
 def targets(tree: RepoTree, manifest: Manifest, mains: Mapping[str, list[str]]) -> list[str]:

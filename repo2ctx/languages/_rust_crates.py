@@ -89,21 +89,18 @@ class Crates:
         self._nowhere = Manifest("", None)
         self.manifests = read_manifests(tree)
         self._libraries: dict[str, Module] = {}  # manifest's folder -> root
-        self._mains: dict[str, list[str]] = {}  # folder -> main.rs in folders in it
+        self.entry_points: list[str] = []  # root files of the libraries and programs that Cargo builds
         self._grow()
         self.mod_edges = list(self._edges())
 
-    def entry_points(self) -> Iterator[str]:
-        """The root files of the libraries and programs that Cargo builds."""
-        for manifest in self.manifests.values():
-            yield from entry_points(self.tree, manifest, self._mains)
-
     def _grow(self) -> None:
-        mains = self._mains
+        mains: dict[str, list[str]] = {}
         for path in self.tree.by_name.get("main.rs", ()):
             mains.setdefault(posixpath.dirname(posixpath.dirname(path)), []).append(path)
         for manifest in self.manifests.values():
-            for root in targets(self.tree, manifest, mains):
+            roots = targets(self.tree, manifest, mains)
+            self.entry_points += entry_points(manifest, roots)
+            for root in roots:
                 crate = self._crate(manifest, root, posixpath.dirname(root))
                 if root == library(manifest):
                     self._libraries[manifest.folder] = crate.root

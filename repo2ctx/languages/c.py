@@ -25,9 +25,9 @@ from repo2ctx.languages import RepoTree, join, walk
 from repo2ctx.languages._c_search import (
     BUILD_FILES,
     IncludeDirectories,
-    ancestors,
     is_in_system_folder,
     is_system_header,
+    near_ancestors,
 )
 from repo2ctx.languages._places import Places
 from repo2ctx.records import Edge, Found, Import, Syntax, Unresolved
@@ -177,7 +177,7 @@ def _implementation(header: str, includers: list[str]) -> str | None:
     sources = sorted({path for path in includers if path.endswith(_SOURCE_ENDS) and _stem(path) == name})
     beside = [path for path in sources if posixpath.dirname(path) == folder]
     if not beside:
-        public = next((f for f in ancestors(folder) if posixpath.basename(f) in ("include", "inc")), None)
+        public = next((f for f in near_ancestors(folder) if posixpath.basename(f) in ("include", "inc")), None)
         if public is None:
             return None
         base = posixpath.dirname(public)
@@ -229,7 +229,7 @@ class _Finder:
         target = self.tree.first(f for f in found if f and not (beyond and f == path))
         if target is not None or is_system_header(name):
             return target
-        usual = (join(posixpath.join(a, sub), name) for a in ancestors(folder) for sub in ("include", "src", ""))
+        usual = (join(posixpath.join(a, sub), name) for a in near_ancestors(folder) for sub in ("include", "src", ""))
         target = self.tree.first(f for f in usual if f and (quoted or posixpath.dirname(f) != folder))
         if target is not None or (is_in_system_folder(name) and not quoted):
             return target

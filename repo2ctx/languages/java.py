@@ -21,7 +21,7 @@ from functools import cache
 import tree_sitter_java
 from tree_sitter import Node
 
-from repo2ctx.languages import RepoTree, line, text, walk
+from repo2ctx.languages import Crowds, RepoTree, line, text, walk
 from repo2ctx.records import Edge, Found, Import, Syntax, Unresolved
 
 GRAMMARS = {"Java": tree_sitter_java.language}
@@ -58,7 +58,6 @@ _NEW = re.compile(rb"new(?<![\w$]new)\s+([\w$.]+)\(")  # begins with a literal, 
 _PACKAGE = re.compile(rb"([^;{]*?)\bpackage\s+([\w$.\x80-\xff]+)\s*;")
 _NAMES_ONLY = bytes(c if chr(c).isalnum() or c in b"_$.@(" or c >= 0x80 else 0x20 for c in range(256))
 _MOST_PARENTS = 64  # that one file's classes inherit from, directly or through others
-_CROWD = 64  # files that declare one type; of more, only those beside the file are looked at
 _DEEPEST = 16  # parts of a package or of a nested type: keeps the cost of absurd names linear
 
 
@@ -166,7 +165,7 @@ class _Index:
         self.syntax = syntax
         self.packages: dict[str, dict[str, list[str]]] = {}  # package -> dotted type name -> files
         self.modules: dict[str, list[str]] = {}
-        self.crowds: dict[tuple[str, int], dict[str, list[str]]] = {}
+        self.crowds = Crowds()
         self.simple: set[str] = set()  # the last part of every type's name
         self.seen: dict[str, tuple[str, str, list[str]] | None] = {}
         for path in sorted(syntax):
@@ -180,15 +179,6 @@ class _Index:
                     self.modules.setdefault(tag.removeprefix("module:"), []).append(path)
         self.roots = {path: _source_root(path, file.package) for path, file in syntax.items()}
         self.heads = frozenset(package.partition(".")[0] for package in self.packages if package)
-
-    def beside(self, folder: str, files: list[str]) -> list[str]:
-        """Those of the many files with a type that lie in a folder."""
-        key = (files[0], len(files))
-        if key not in self.crowds:
-            folders = self.crowds[key] = {}
-            for file in files:
-                folders.setdefault(posixpath.dirname(file), []).append(file)
-        return self.crowds[key].get(folder, [])[:_CROWD]
 
     def lookup(self, dotted: str) -> tuple[str, str, list[str]] | None:
         """The package, the type and the files of a full name that is, or starts with, a type."""
@@ -301,8 +291,8 @@ class _File:
 
     def _nearest(self, files: list[str]) -> str | None:
         """Of the files that declare a type, the one that this file is compiled with; only tests see tests."""
-        if len(files) > _CROWD:
-            files = self.index.beside(posixpath.dirname(self.path), files)
+        # The index keeps one list for each type, so that the list itself can stand for the type.
+        files = self.index.crowds.near(id(files), files, posixpath.dirname(self.path))
         seen = [f for f in files if self.test or not _is_test(self.index.roots[f])]
         return min(seen, key=self._distance) if len(seen) > 1 else next(iter(seen), None)
 

@@ -19,7 +19,7 @@ import tree_sitter_javascript
 import tree_sitter_typescript
 from tree_sitter import Node
 
-from repo2ctx.languages import RepoTree, join, line, text
+from repo2ctx.languages import RepoTree, ancestors, join, line, text
 from repo2ctx.languages._node_resolution import (
     BUILTINS,
     EXTERNAL,
@@ -27,7 +27,6 @@ from repo2ctx.languages._node_resolution import (
     Asker,
     Packages,
     Patterns,
-    ancestors,
     read_json,
     split_name,
     strings,
@@ -61,8 +60,8 @@ _AROUND_CALLEE = frozenset({"parenthesized_expression", "member_expression", "un
 _LONGEST_NAME = 1000  # bytes; longer strings name no file
 _MOST_EXTENDED = 30  # configs that one may extend
 _MOST_REFERENCED = 200  # configs that one may reference
+_MOST_PLACES = 30  # that one name may be looked for in, by one config
 _MOST_PLACES_IN_ALL = 300
-_MOST_PLACES = 30  # that one name may be looked for in
 
 
 def scan(root: Node, path: str) -> Syntax:

@@ -29,7 +29,7 @@ from functools import cache, cached_property
 import tree_sitter_php
 from tree_sitter import Node
 
-from repo2ctx.languages import RepoTree, join, line, text, walk_within
+from repo2ctx.languages import Crowds, RepoTree, join, line, text, walk_within
 from repo2ctx.languages._php_composer import Autoload
 from repo2ctx.languages._php_names import Names, fold, is_built_in
 from repo2ctx.languages._php_text import Marks, has_statements, words
@@ -53,7 +53,6 @@ _ENTERED = frozenset(
 ).union(_TYPES, _MEMBERS)
 
 _MOST_LINES = 2000  # names of one file whose lines are looked for
-_CROWD = 64  # files that declare one name; of more, only those beside the file are looked at
 _DEEPEST = 32
 
 
@@ -234,7 +233,7 @@ class _Index:
     def __init__(self, tree: RepoTree, syntax: Mapping[str, Syntax]):
         self.autoload = Autoload(tree)
         self.declared: dict[tuple[str, str], dict[str, None]] = {}
-        self.crowds: dict[tuple[str, str], dict[str, list[str]]] = {}
+        self.crowds = Crowds()
         self.spelled: dict[str, str] = {}  # class or constant -> which of them
         self.functions: set[str] = set()  # without namespaces
         for path in sorted(syntax):
@@ -278,7 +277,7 @@ class _Index:
         declared = self.declared.get((what, folded), {})
         if source in declared:
             return source
-        files = list(declared) if len(declared) <= _CROWD else self._beside(source, (what, folded))
+        files = self.crowds.near((what, folded), declared, posixpath.dirname(source))
         if len(files) == 1 and (_is_test(source) or not _is_test(files[0])):
             return files[0]
         loaded = {f: owner for f in files if (owner := self.autoload.owner_of_listed(f)) is not None}
@@ -291,14 +290,6 @@ class _Index:
         if not seen:
             return next(iter(loaded), None)  # nothing that was parsed declares it
         return min(seen, key=lambda f: _distance(source, f, loaded))
-
-    def _beside(self, source: str, key: tuple[str, str]) -> list[str]:
-        """The files in the folder of `source` that declare a name that many do."""
-        if key not in self.crowds:
-            folders = self.crowds[key] = {}
-            for file in self.declared[key]:
-                folders.setdefault(posixpath.dirname(file), []).append(file)
-        return self.crowds[key].get(posixpath.dirname(source), [])[:_CROWD]
 
     def _loaded(self, name: str) -> dict[str, str]:
         """The files in which an autoloader looks for a class, the best first -> the package's folder."""

@@ -16,14 +16,14 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import stdlibs.py3
 import tree_sitter_python
 from tree_sitter import Node
 
-from repo2ctx.languages import RepoTree, join, line, text, walk_within
+from repo2ctx.languages import RepoTree, ancestors, join, line, text, walk_within
 from repo2ctx.languages._places import Places
 from repo2ctx.records import Edge, EntryPoint, Found, Import, Strength, Syntax, Unresolved
 
@@ -109,30 +109,27 @@ def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Found]:
                 if target != path:
                     yield Edge(path, target, imported.kind, imported.strength)
     yield from _conftests(tree, syntax)
-    yield from _entry_points(tree, finder)
+    yield from _entry_points(finder)
 
 
 def _conftests(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Edge]:
     """pytest loads the conftest.py of a test's folder and of those above it, and nothing in the test says so."""
     for path in sorted(syntax) if "conftest.py" in tree.by_name else ():
         if _TEST.fullmatch(posixpath.basename(path)):
-            folder = posixpath.dirname(path)
-            above = [folder[:i] for i, c in enumerate(folder) if c == "/"][-_MOST_FOLDERS:]
-            for conftest in (posixpath.join(f, "conftest.py") for f in dict.fromkeys(("", *above, folder))):
+            above = islice(ancestors(posixpath.dirname(path)), _MOST_FOLDERS + 1)
+            for conftest in (posixpath.join(folder, "conftest.py") for folder in {"": None, **dict.fromkeys(above)}):
                 if conftest in tree.paths and conftest != path:
                     yield Edge(path, conftest, "test", "soft")
 
 
-def _entry_points(tree: RepoTree, finder: _Finder) -> Iterator[EntryPoint]:
+def _entry_points(finder: _Finder) -> Iterator[EntryPoint]:
     """The modules that `console_scripts` and other entry points name, as `package.module:function`."""
-    for config in (*tree.configs("pyproject.toml"), *tree.configs("setup.cfg")):
-        source = tree.text(config) or ""
-        for name in _pyproject_scripts(source) if config.endswith(".toml") else _setup_cfg_scripts(source):
-            parts = [part.strip() for part in name.partition(":")[0].split(".")]
-            root = finder.root_of(config, parts[0]) if all(parts) else None
-            target = None if root is None else finder.module(root, parts)
-            if target is not None:
-                yield EntryPoint(target, posixpath.basename(config))
+    for config, name in finder.scripts:
+        parts = [part.strip() for part in name.partition(":")[0].split(".")]
+        root = finder.root_of(config, parts[0]) if all(parts) else None
+        target = None if root is None else finder.module(root, parts)
+        if target is not None:
+            yield EntryPoint(target, posixpath.basename(config))
 
 
 def _targets(finder: _Finder, path: str, imported: Import) -> list[str] | None:
@@ -166,6 +163,7 @@ class _Finder:
 
     def __init__(self, tree: RepoTree):
         self.tree = tree
+        self.scripts: list[tuple[str, str]] = []  # config, and the entry point that it names
         self.named_roots = self._named_roots()
         self.package_roots = self._package_roots()
         self.roots: dict[tuple[str, str], str | None] = {}
@@ -176,7 +174,8 @@ class _Finder:
         for config in (*self.tree.configs("pyproject.toml"), *self.tree.configs("setup.cfg")):
             folder = posixpath.dirname(config)
             source = self.tree.text(config) or ""
-            named = _pyproject_roots(source) if config.endswith(".toml") else _setup_cfg_roots(source)
+            named, scripts = _read_pyproject(source) if config.endswith(".toml") else _read_setup_cfg(source)
+            self.scripts += [(config, name) for name in scripts]
             roots += [r for r in (join(folder, name) for name in (*named, ".", *_USUAL_ROOTS)) if r is not None]
         roots += _USUAL_ROOTS
         return [r for r in dict.fromkeys(roots) if r in self.tree.directories]
@@ -253,11 +252,16 @@ class _Finder:
         return [] if posixpath.join(root, *parts) in self.tree.directories else None
 
 
-def _pyproject_roots(source: str) -> list[str]:
+def _read_pyproject(source: str) -> tuple[list[str], list[str]]:
+    """The source roots that a pyproject.toml names, and the entry points."""
     try:
-        tool: Any = tomllib.loads(source).get("tool", {})
+        data: Any = tomllib.loads(source)
     except (ValueError, RecursionError):  # not only TOMLDecodeError: numbers of 5,000 digits
-        return []
+        return [], []
+    return _pyproject_roots(data.get("tool", {})), _pyproject_scripts(data)
+
+
+def _pyproject_roots(tool: Any) -> list[str]:
     found: list[object] = []
     setuptools = _table(tool, "setuptools")
     found += _values(_table(setuptools, "package-dir"))
@@ -271,25 +275,11 @@ def _pyproject_roots(source: str) -> list[str]:
     return [f for f in found if isinstance(f, str) and f]
 
 
-def _pyproject_scripts(source: str) -> list[str]:
-    try:
-        data: Any = tomllib.loads(source)
-    except (ValueError, RecursionError):
-        return []
+def _pyproject_scripts(data: Any) -> list[str]:
     tables = [_table(data, "project", kind) for kind in ("scripts", "gui-scripts")]
     tables += [_table(data, "project", "entry-points", group) for group in _table(data, "project", "entry-points")]
     tables.append(_table(data, "tool", "poetry", "scripts"))
     return [name for values in tables for name in values.values() if isinstance(name, str)]
-
-
-def _setup_cfg_scripts(source: str) -> list[str]:
-    parser = configparser.ConfigParser(interpolation=None, strict=False)
-    try:
-        parser.read_string(source)
-    except configparser.Error:
-        return []
-    groups = parser["options.entry_points"].values() if parser.has_section("options.entry_points") else ()
-    return [row.partition("=")[2] for group in groups for row in group.splitlines() if "=" in row]
 
 
 def _table(value: Any, *keys: str) -> dict[str, Any]:
@@ -302,13 +292,15 @@ def _values(value: object) -> list[object]:
     return list(value.values()) if isinstance(value, dict) else [value]
 
 
-def _setup_cfg_roots(source: str) -> list[str]:
+def _read_setup_cfg(source: str) -> tuple[list[str], list[str]]:
+    """The source roots that a setup.cfg names, and the entry points."""
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     try:
         parser.read_string(source)
     except configparser.Error:
-        return []
+        return [], []
     found = [parser.get("options.packages.find", "where", fallback="")]
-    for entry in parser.get("options", "package_dir", fallback="").splitlines():
-        found.append(entry.partition("=")[2])
-    return [f.strip() for f in found if f.strip()]
+    found += [entry.partition("=")[2] for entry in parser.get("options", "package_dir", fallback="").splitlines()]
+    groups = parser["options.entry_points"].values() if parser.has_section("options.entry_points") else ()
+    scripts = [row.partition("=")[2] for group in groups for row in group.splitlines() if "=" in row]
+    return [f.strip() for f in found if f.strip()], scripts

@@ -22,9 +22,9 @@ from itertools import pairwise
 import tree_sitter_ruby
 from tree_sitter import Node
 
-from repo2ctx.languages import RepoTree, line, text
+from repo2ctx.languages import RepoTree, ancestors, line, text
 from repo2ctx.languages._ruby_constants import Constants
-from repo2ctx.languages._ruby_paths import LoadPath, above, gem_commands, is_test
+from repo2ctx.languages._ruby_paths import LoadPath, gem_commands, is_test
 from repo2ctx.languages._ruby_source import LONGEST, NAME, ROOT, Nesting, Scope, Source, child_of
 from repo2ctx.records import Edge, EntryPoint, Found, Import, Strength, Syntax, Unresolved
 
@@ -243,7 +243,7 @@ def _by_rspec(tree: RepoTree, load_path: LoadPath, syntax: Mapping[str, Syntax])
         for config in tree.configs(".rspec")
     }
     for path in sorted(syntax) if wanted else ():
-        home = next((folder for folder in above(posixpath.dirname(path)) if folder in wanted), None)
+        home = next((folder for folder in ancestors(posixpath.dirname(path)) if folder in wanted), None)
         for name in wanted[home] if home is not None and path.endswith("_spec.rb") else ():
             target = load_path.find(Import(name, 0, "require", names=("",)), path)
             if target and target != path:

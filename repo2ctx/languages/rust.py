@@ -30,7 +30,7 @@ CONFIG_FILES = ("Cargo.toml",)
 _MOD = re.compile(rb"mod(?<!\wmod)\s+(?:r#)?(\w+)\s*([;{])")
 _USE = re.compile(rb"use(?<!\wuse)\s((?:[\w:,{}*\s#]++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/){0,20000}+);")
 _EXTERN = re.compile(rb"extern\s+crate\s+(?:r#)?(\w+)(?:\s+as\s+(\w+))?\s*;")
-_QUOTE = re.compile(rb"quote(?:_spanned)?!\s*(?=[({\[])[({\[]")
+_QUOTE = re.compile(rb"quote(?:_spanned)?!\s*[({\[]")
 _NOT_LINE_END = re.compile(rb"[^\n]")
 _IF_TEST = re.compile(rb"#\[\s*cfg\s*\(\s*(?:all\s*\(\s*)?test\b")
 _DERIVE = re.compile(rb"#\[proc_macro_derive\(\s*(\w+)")
@@ -90,30 +90,26 @@ class _Source:
         self.use_spans: list[tuple[int, int]] = []
         self.mods = [m for m in _MOD.finditer(self.text) if self.is_code(m.start())]
         self.inline_modules: dict[str, None] = {}
-        self.test_modules: set[str] = set()
+        self.test_modules: set[str] = set()  # inline ones that are there in tests only, and those in them
         self._set_inline()
 
     def _blank_quoted(self) -> None:
         """What `quote!` holds is the code of whoever calls the macro, not of this file."""
-        done = 0
+        kept, done = [], 0
         for match in _QUOTE.finditer(self.text) if b"quote" in self.text else ():
-            bracket = self.at(match.end() - 1)
-            body = bracket.parent if bracket is not None else None
-            if body is not None and match.start() >= done:
-                done = body.end_byte - self.root.start_byte
-                inner = self.text[match.end() : done]
-                self.text = self.text[: match.end()] + _NOT_LINE_END.sub(b" ", inner) + self.text[done:]
+            bracket = self.at(match.end() - 1) if match.start() >= done else None
+            if bracket is not None and bracket.parent is not None:
+                kept.append(self.text[done : match.end()])
+                done = bracket.parent.end_byte - self.root.start_byte
+                kept.append(_NOT_LINE_END.sub(b" ", self.text[match.end() : done]))
+        self.text = b"".join((*kept, self.text[done:]))
 
     def is_exported(self, macro: Node) -> bool:
         start = macro.start_byte - self.root.start_byte
         return b"macro_export" in self._attributes(start)
 
-    def is_test(self, inline: str) -> bool:
-        """Whether an inline module, or one around it, is there in tests only."""
-        return any(inline == test or inline.startswith(f"{test}::") for test in self.test_modules)
-
     def _strength(self, inline: str) -> Strength:
-        return "soft" if self.test_modules and self.is_test(inline) else "hard"
+        return "soft" if inline in self.test_modules else "hard"
 
     def is_code(self, offset: int) -> bool:
         node = self.at(offset)
@@ -139,7 +135,7 @@ class _Source:
                     inner = _join(outer, name) if len(outer) < _LONGEST else outer
                     open_.append((body.end_byte - self.root.start_byte, inner))
                     self.inline_modules[inner] = None
-                    if _IF_TEST.search(self._attributes(match.start())):
+                    if outer in self.test_modules or _IF_TEST.search(self._attributes(match.start())):
                         self.test_modules.add(inner)
                     self._mark(match.end(), open_[-1][1])
         self._close(open_, len(self.text) + 1)
@@ -280,7 +276,7 @@ def resolve(tree: RepoTree, syntax: Mapping[str, Syntax]) -> Iterator[Found]:
                 if found is None and segments[0]:
                     outside.add(start)
                 yield from found or ()
-    for target in crates.entry_points():
+    for target in crates.entry_points:
         yield EntryPoint(target, "Cargo.toml")
 
 
