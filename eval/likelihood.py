@@ -1,8 +1,8 @@
 """Likelihood of targets: negative log-likelihood per token and bits per byte of the target's text.
 
 Own: the target after its own repository's context. Other: the same target after another repository's context of the same
-length: the next one of the split, or of the other splits where the split has but one. A model that reads does better on
-its own.
+length and style: the next one of the split, or of the other splits where the split has no other. A model that reads does
+better on its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 
 from repo2ctx.errors import ModelError
-from repo2ctx.schema import Dataset
+from repo2ctx.schema import Dataset, target_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,7 @@ class Example:
     """One document of the test split, cut into its context and its target; token ids."""
 
     repository: str
+    style: str
     context_C: npt.NDArray[np.int32]
     target_T: npt.NDArray[np.int32]
     target_bytes: int
@@ -36,6 +37,7 @@ class Score:
     """What a model makes of one target."""
 
     repository: str
+    style: str
     nll: float  # nats, summed over the target's tokens
     tokens: int
     bytes: int
@@ -43,14 +45,15 @@ class Score:
 
 def examples(dataset: Dataset, table: str) -> list[Example]:
     """The documents of a packed table, in the table's order."""
-    target_bytes = {r["id"]: len((r["target"] or "").encode()) for r in dataset.repositories()}
+    rows = {r["id"]: r for r in dataset.repositories()}
     found = []
     for index in range(sum(shard.rows for shard in dataset.shards(table))):
         row = dataset.packed_row(table, index)
         for s in row["segments"]:
             context = row["input_ids"][s["start"] : s["target_start"]]
             target = row["input_ids"][s["target_start"] : s["target_end"]]
-            found.append(Example(s["repository"], context, target, target_bytes[s["repository"]]))
+            text = target_text(rows[s["repository"]], s["style"])
+            found.append(Example(s["repository"], s["style"], context, target, len(text.encode())))
     return found
 
 
@@ -62,18 +65,25 @@ def score(model: Any, example: Example, context_C: npt.NDArray[np.int32]) -> Sco
         nll = F.cross_entropy(logits_TV[:-1].float(), ids[len(context_C) :], reduction="sum").item()
     if not math.isfinite(nll):
         raise ModelError(f"{example.repository}: its target has likelihood {nll}; the model's weights are not sound")
-    return Score(example.repository, nll, len(example.target_T), example.target_bytes)
+    return Score(example.repository, example.style, nll, len(example.target_T), example.target_bytes)
 
 
 def likelihood(model: Any, found: Sequence[Example], spare: Sequence[Example]) -> dict[str, list[Score]]:
     """Scores of every example under its own context and, where there is one, under another's.
 
-    spare: examples of other splits, whose contexts serve where `found` is a single example.
+    spare: examples of other splits, whose contexts serve where `found` has no other repository of the style.
     """
     own = [score(model, e, e.context_C) for e in found]
-    ring = [*found, *spare] if len(found) == 1 else list(found)
-    other = [score(model, e, ring[(i + 1) % len(ring)].context_C) for i, e in enumerate(found) if len(ring) > 1]
-    return {"own": own, "other": other}
+    others = [(e, _another(found, i) or _another([e, *spare], 0)) for i, e in enumerate(found)]
+    return {"own": own, "other": [score(model, e, other.context_C) for e, other in others if other is not None]}
+
+
+def _another(ring: Sequence[Example], i: int) -> Example | None:
+    """The next example after `i`, around the ring, of another repository and in the same style."""
+    for other in [*ring[i + 1 :], *ring[:i]]:
+        if other.repository != ring[i].repository and other.style == ring[i].style:
+            return other
+    return None
 
 
 def summarise(scores: Sequence[Score]) -> dict[str, float | int | None]:
@@ -87,6 +97,12 @@ def summarise(scores: Sequence[Score]) -> dict[str, float | int | None]:
         "bits_per_byte": _mean(per_byte),
         "bits_per_byte_stderr": _stderr(per_byte),
     }
+
+
+def grounding(scores: dict[str, list[Score]]) -> float | None:
+    """What another repository's context costs, in nats per token: mean over the targets that were scored under both."""
+    own = {(s.repository, s.style): s.nll / s.tokens for s in scores["own"]}
+    return _mean([s.nll / s.tokens - own[s.repository, s.style] for s in scores["other"]])
 
 
 def _mean(values: Sequence[float]) -> float | None:

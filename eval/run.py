@@ -16,7 +16,7 @@ from typing import Any
 import torch
 import transformers
 
-from eval.likelihood import examples, likelihood, summarise
+from eval.likelihood import examples, grounding, likelihood, summarise
 from repo2ctx import __version__
 from repo2ctx.config import length_name, parse_length
 from repo2ctx.errors import ModelError, OutputError, Repo2CtxError
@@ -60,7 +60,7 @@ def evaluate(
             results[length_name(length)][name] = {
                 context: summarise(found) | {"examples": [asdict(s) for s in found]}
                 for context, found in scores.items()
-            }
+            } | {"grounding": grounding(scores)}
     return {
         "results": results,
         "config": {
@@ -92,7 +92,6 @@ def markdown(results: dict[str, Any]) -> str:
     for length, models in results["results"].items():
         for name, contexts in models.items():
             own, other = contexts["own"], contexts["other"]
-            gap = None if other["n"] == 0 else other["nll_per_token"] - own["nll_per_token"]
             cells = [
                 length,
                 name,
@@ -100,7 +99,7 @@ def markdown(results: dict[str, Any]) -> str:
                 _figure(own["nll_per_token"], own["nll_per_token_stderr"]),
                 _figure(own["bits_per_byte"], own["bits_per_byte_stderr"]),
                 _figure(other["nll_per_token"], other["nll_per_token_stderr"]),
-                _figure(gap),
+                _figure(contexts["grounding"]),
             ]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

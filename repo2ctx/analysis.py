@@ -15,6 +15,7 @@ from repo2ctx.baselines import rearranged
 from repo2ctx.config import BuildConfig, OrderConfig
 from repo2ctx.graph import Graph, Resolved, build_graph, resolve
 from repo2ctx.languages import RepoTree, is_config_file, join, languages
+from repo2ctx.metadata import is_manifest
 from repo2ctx.order import Ordered, order
 from repo2ctx.parsing import scan
 from repo2ctx.records import KEPT, SourceFile, Syntax, TreeEntry
@@ -24,7 +25,7 @@ from repo2ctx.snapshot import SUBMODULE, Snapshot
 
 Sink = Callable[[SourceFile, str], None]
 
-_REMEMBERED = re.compile(r"readme|licen[cs]e|copying|unlicense|setup\.py", re.IGNORECASE)
+_REMEMBERED = re.compile(r"readme", re.IGNORECASE)
 _MAX_REMEMBERED_BYTES = 1 << 20
 _MOST_REMEMBERED = 256 << 20  # characters of all such files together; people write a hundredth
 _NO_FILES = ("symlink", "submodule", "unusable-name", "name-collision")
@@ -169,11 +170,7 @@ def _source_file(entry: TreeEntry, size: int, selected: Selected) -> SourceFile:
 def _remember(path: str, length: int) -> bool:
     name = posixpath.basename(path)
     small = length <= _MAX_REMEMBERED_BYTES
-    return small and (is_config_file(name) or bool(_REMEMBERED.match(name)) or _is_metadata(name))
-
-
-def _is_metadata(name: str) -> bool:
-    return name in ("package.json", "Cargo.toml", "pyproject.toml", "setup.cfg", "pom.xml", "composer.json")
+    return small and (is_config_file(name) or bool(_REMEMBERED.match(name)) or is_manifest(path))
 
 
 def _ordered(

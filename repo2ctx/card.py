@@ -18,7 +18,7 @@ _SINGLE = ("files", "repositories", "edges")
 def write_card(out: Path, manifest: dict[str, Any]) -> None:
     """Write OUT/README.md from the manifest and the table of repositories."""
     front = yaml.safe_dump(_front_matter(manifest), sort_keys=False, allow_unicode=True)
-    repositories = list(Dataset(out, manifest).rows("repositories", ("id", "license", "languages", "target_source")))
+    repositories = list(Dataset(out, manifest).rows("repositories", ("id", "license", "targets")))
     write_text(out / "README.md", f"---\n{front}---\n\n{_body(manifest, repositories)}")
 
 
@@ -54,9 +54,10 @@ def _body(manifest: dict[str, Any], repositories: list[dict[str, Any]]) -> str:
             for name, v in summary["packed"].items()
         ),
         "",
-        "A row of `packed-<length>` has `input_ids`; `segments`: {repository, start, target_start, target_end}, the "
-        "context from start to target_start, the target to target_end; and `spans`: {segment, path, start, end, "
-        "fidelity, text_sha256}, where each file stands. `files` has every file of every repository with its fate.",
+        "A row of `packed-<length>` has `input_ids`; `segments`: {repository, style, start, target_start, target_end, "
+        "leak_share, leak_run}, the context from start to target_start, the target to target_end, and how much of the target "
+        "the context holds; and `spans`: {segment, path, start, end, fidelity, text_sha256}, where each file stands. "
+        "`files` has every file of every repository with its fate.",
         "",
         "| fate | files | meaning |",
         "|---|---|---|",
@@ -66,9 +67,34 @@ def _body(manifest: dict[str, Any], repositories: list[dict[str, Any]]) -> str:
         "|---|---|",
         *(f"| {name} | {n} |" for name, n in sorted(Counter(r["license"] for r in repositories).items())),
         "",
-        "| target from | repositories |",
-        "|---|---|",
-        *(f"| {name} | {n} |" for name, n in summary["targets"].items()),
+        "| style | target from | repositories |",
+        "|---|---|---|",
+        *(f"| {style} | {name} | {n} |" for style, found in summary["targets"].items() for name, n in found.items()),
+        "",
+        *_counted("texts that were no target, because", summary["rejected"]),
+        *_counted("repositories not taken, because", summary["not_taken"]),
+        *_leaks([target for r in repositories for target in r["targets"]]),
+        "A target's licence is its repository's, or NOASSERTION for what the list says.",
         "",
     ]
     return "\n".join(lines)
+
+
+def _counted(heading: str, counts: dict[str, int]) -> list[str]:
+    rows = [f"| {name} | {n:,} |" for name, n in counts.items()]
+    return [f"| {heading} | |", "|---|---|", *rows, ""] if rows else []
+
+
+def _leaks(targets: list[dict[str, Any]]) -> list[str]:
+    """The mean and the largest leak figures, before anything left the context and after."""
+    if not targets:
+        return []
+    lines = ["| of a target, in its repository's files | before | after |", "|---|---|---|"]
+    for name, key, form in (
+        ("share of its 8-grams", "leak_share", ".1%"),
+        ("longest run, in words", "leak_run", ".1f"),
+    ):
+        before, after = ([target[k] for target in targets] for k in (f"{key}_before", key))
+        for what, of in (("mean", lambda values: sum(values) / len(values)), ("largest", max)):
+            lines.append(f"| {name}, {what} | {of(before):{form}} | {of(after):{form}} |")
+    return [*lines, ""]

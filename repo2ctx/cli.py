@@ -189,6 +189,34 @@ def inspect(
     print(inspection.example(out, identity, length, full))
 
 
+@app.command()
+def verify(
+    out: Annotated[Path, typer.Argument(help="The --out of a build.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+) -> None:
+    """Check a build from what it wrote alone: hashes, splits, texts, and what every row holds of its target."""
+    from dataclasses import asdict
+
+    from repo2ctx.progress import ProgressReporter
+    from repo2ctx.verify import verify as run_verify
+
+    with ProgressReporter(quiet) as reporter:
+        found = run_verify(out, reporter)
+    if as_json:
+        print(_json(asdict(found)))
+    else:
+        for problem in found.problems:
+            print(printable(problem))
+        print(
+            f"{printable(str(out))}: {found.shards:,} shards, {found.documents:,} documents, {found.spans:,} files; of its "
+            f"target a row holds at most {found.largest_share:.2%} of the 8-grams and a run of {found.longest_run:,} words; "
+            + (f"{len(found.problems):,} problems" if found.problems else "all sound")
+        )
+    if found.problems:
+        raise typer.Exit(1)
+
+
 class SummaryFormat(StrEnum):
     """How `summarize` prints."""
 

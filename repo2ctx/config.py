@@ -18,7 +18,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from repo2ctx.errors import ConfigError
-from repo2ctx.records import OrderMethod
+from repo2ctx.records import OrderMethod, Style
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20}
 MIN_LENGTH, MAX_LENGTH = 256, 1 << 24
@@ -81,15 +81,54 @@ class OrderConfig(Section):
     seed: str = Field("", description="of the random order")
 
 
-TargetSource = Literal["list", "metadata", "readme"]
+TargetSource = Literal["list", "metadata", "readme", "docstring"]
 
 
 class TargetsConfig(Section):
-    """Where summaries come from (`targets.py`)."""
+    """Where summaries come from, and which are good enough (`targets.py`, `filters.py`)."""
 
-    sources: tuple[TargetSource, ...] = Field(get_args(TargetSource), description="tried in this order")
-    min_words: int = Field(4, ge=1)
-    max_words: int = Field(400, ge=1)
+    sources: tuple[TargetSource, ...] = Field(
+        get_args(TargetSource), min_length=1, description="tried in this order, for each style"
+    )
+    styles: tuple[Style, ...] = Field(get_args(Style), min_length=1, description="line, paragraph or both")
+    line_words: tuple[int, int] = Field((4, 30), description="fewest and most words of a line")
+    paragraph_words: tuple[int, int] = Field((40, 400), description="fewest and most words of a paragraph")
+    languages: tuple[str, ...] = Field(("en",), description="ISO 639-1 codes; none: any language")
+    min_names_found: float = Field(0.5, ge=0, le=1, description="share of its code-like names that the code must have")
+    max_name_share: float = Field(0.6, ge=0, le=1, description="share of its words that may be the project's name")
+    min_distinct: float = Field(0.3, ge=0, le=1, description="share of its words that must differ from each other")
+    max_similarity: float | None = Field(
+        0.7, gt=0, le=1, description="to another repository's target, or it is a duplicate; none: repeat as you like"
+    )
+
+    @model_validator(mode="after")
+    def _ranges(self) -> TargetsConfig:
+        for name in ("line_words", "paragraph_words"):
+            fewest, most = getattr(self, name)
+            if not 1 <= fewest <= most:
+                raise ValueError(f"targets.{name} is {fewest}, {most}; give the fewest words, then the most")
+        return self
+
+
+class LeakageConfig(Section):
+    """How much of a target its context may hold (`leakage.py`)."""
+
+    action: Literal["mask", "drop"] = Field("mask", description="over the limit: blank the quotes, or make no row")
+    max_share: float = Field(0.05, ge=0, le=1, description="share of the target's 8-grams that the context may hold")
+    max_run: int = Field(20, ge=1, description="longest common run, in words")
+    max_run_share: float = Field(0.5, gt=0, le=1, description="the same relative to the target's words, for short ones")
+
+
+class LimitsConfig(Section):
+    """Which repositories are taken at all (`admission.py`)."""
+
+    licenses: tuple[str, ...] | Literal["permissive"] | None = Field(
+        None,
+        description="SPDX ids, of which a licence must be satisfiable; permissive: a list of ours; none: any licence",
+    )
+    max_files: int | None = Field(None, gt=0, description="files in the commit")
+    max_bytes: int | None = Field(None, gt=0, description="bytes of the files that would be read")
+    min_files: int | None = Field(None, gt=0, description="files that would be read")
 
 
 class SplitConfig(Section):
@@ -121,6 +160,9 @@ class PackConfig(Section):
     """The lengths of rows (`fitting.py`, `packing.py`)."""
 
     lengths: Annotated[tuple[int, ...], BeforeValidator(_lengths)] = Field((32 << 10,), min_length=1)
+    documents: Literal["each-style", "first-style"] = Field(
+        "each-style", description="a document for each target of a repository, or for the first in targets.styles"
+    )
 
 
 class ShardsConfig(Section):
@@ -136,7 +178,9 @@ class BuildConfig(Section):
     selection: SelectionConfig = SelectionConfig()
     parse: ParseConfig = ParseConfig()
     order: OrderConfig = OrderConfig()
+    limits: LimitsConfig = LimitsConfig()
     targets: TargetsConfig = TargetsConfig()
+    leakage: LeakageConfig = LeakageConfig()
     split: SplitConfig = SplitConfig()
     tokens: TokensConfig = TokensConfig()
     pack: PackConfig = PackConfig()

@@ -1,14 +1,17 @@
-"""A repository's files and target -> one document per length: the tokenizing half of packing.
+"""A repository's files and targets -> a document for each target and length: the tokenizing half of packing.
 
 Files are tokenized by falling rank, in groups read together, until every length is full: what a repository has
-beyond its longest row is never tokenized, and memory holds only what some length took.
+beyond its longest row is never tokenized, and memory holds only what some length took. Each document is measured for what
+its context holds of its target, and one that is over the limit is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +20,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from repo2ctx import prompt
-from repo2ctx.config import TokensConfig, length_name
+from repo2ctx.config import LeakageConfig, TokensConfig, length_name
+from repo2ctx.leakage import over_limit
+from repo2ctx.overlap import Overlap
 from repo2ctx.packing import Fit
-from repo2ctx.records import KEPT, Document, Span
-from repo2ctx.schema import PACKED, Dataset, packed_batch, stream_batches, tokens
+from repo2ctx.records import KEPT, Document, Span, short_name
+from repo2ctx.schema import PACKED, Dataset, packed_batch, stream_batches, target_text, tokens
 from repo2ctx.shards import ShardWriter, finish_folder, partial_folder, write_json
 from repo2ctx.tokens import Tokenizer, load_tokenizer
 
@@ -38,14 +43,16 @@ class FitTask:
     folder: Path
     lengths: tuple[int, ...]
     tokens: TokensConfig
+    leakage: LeakageConfig
+    styles: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FitSummary:
-    """Per length: tokens of the document and kept files left out, or why there is none."""
+    """documents: for each length the documents' tokens and how many kept files they leave out, in the order written.
+    refused: for each length, and style where there are several, why there is no document."""
 
-    tokens: dict[str, int]
-    left_out: dict[str, int]
+    documents: dict[str, list[dict[str, int]]]
     refused: dict[str, str]
 
 
@@ -58,29 +65,55 @@ def fit_repository(task: FitTask) -> FitSummary:
     """Make the documents and write them; the folder exists under its name only when it is whole."""
     tokenizer = _tokenizer(task.tokens.model_dump_json())
     dataset = Dataset(task.out, task.manifest)
-    target = [*tokenizer.encode(task.repository["target"]), tokenizer.eos]
+    texts = {style: target_text(task.repository, style) for style in task.styles}
+    targets = {style: [*tokenizer.encode(text), tokenizer.eos] for style, text in texts.items()}
     files = partial(dataset.of_repository, "files", task.repository["id"])
-    documents, refused = fit_documents(task.repository, files, task.lengths, tokenizer, target)
+    fitted, refused = fit_documents(task.repository, files, task.lengths, tokenizer, targets)
     aside = partial_folder(task.folder)
-    for name, document in documents.items():
+    made: dict[str, list[dict[str, int]]] = {}
+    for name, documents in fitted.items():
         with ShardWriter(aside, name, PACKED, max_bytes=1 << 62, batch_bytes=1 << 62, compression="zstd") as writer:
-            writer.write_batch(packed_batch([document]))
-    summary = FitSummary(
-        {name: len(d) for name, d in documents.items()}, {name: d.left_out for name, d in documents.items()}, refused
-    )
-    write_json(aside / "summary.json", {"tokens": summary.tokens, "left_out": summary.left_out, "refused": refused})
+            for document in documents:
+                if leaks(document, texts[document.style], tokenizer, task.leakage):
+                    refused[f"{name} {document.style}"] = "leak"
+                    continue
+                writer.write_batch(packed_batch([document]))
+                writer.flush()
+                made.setdefault(name, []).append({"tokens": len(document), "left_out": document.left_out})
+    summary = FitSummary(made, refused)
+    write_json(aside / "summary.json", asdict(summary))
     finish_folder(aside, task.folder)
     return summary
 
 
-def read_document(folder: Path, length: str) -> Document:
-    """A document that `fit_repository` wrote."""
-    batch = next(stream_batches(folder / length))
+def leaks(document: Document, target: str, tokenizer: Tokenizer, config: LeakageConfig) -> bool:
+    """Measure how much of its target a document's context holds, note it there, and say whether it is over the limit."""
+    overlap = Overlap(target, short_name(document.repository.rpartition("@")[0]))
+    measure = overlap.measure(overlap.runs(tokenizer.decode(document.input_ids[: document.target_start].tolist())))
+    document.leak_share, document.leak_run = measure.share, measure.run
+    return over_limit(overlap, measure, config)
+
+
+def read_fit_summary(folder: Path) -> FitSummary:
+    return FitSummary(**json.loads((folder / "summary.json").read_text("utf-8")))
+
+
+def read_document(folder: Path, length: str, number: int) -> Document:
+    """Document `number` of a length that `fit_repository` wrote."""
+    batch = next(islice(stream_batches(folder / length), number, None))
     segment = batch.column("segments")[0].as_py()[0]
     spans = [
         Span(s["path"], s["start"], s["end"], s["fidelity"], s["text_sha256"]) for s in batch.column("spans")[0].as_py()
     ]
-    return Document(segment["repository"], tokens(batch, 0), segment["target_start"], spans)
+    return Document(
+        segment["repository"],
+        tokens(batch, 0),
+        segment["target_start"],
+        segment["style"],
+        spans,
+        leak_share=segment["leak_share"],
+        leak_run=segment["leak_run"],
+    )
 
 
 Batches = Callable[[Sequence[str]], Iterable[pa.RecordBatch]]
@@ -88,16 +121,23 @@ Batches = Callable[[Sequence[str]], Iterable[pa.RecordBatch]]
 
 
 def fit_documents(
-    repository: dict[str, Any], batches: Batches, lengths: Sequence[int], tokenizer: Tokenizer, target: Sequence[int]
-) -> tuple[dict[str, Document], dict[str, str]]:
-    """The document for each length (by its short name), and why a length has none.
+    repository: dict[str, Any],
+    batches: Batches,
+    lengths: Sequence[int],
+    tokenizer: Tokenizer,
+    targets: Mapping[str, Sequence[int]],
+) -> tuple[dict[str, list[Document]], dict[str, str]]:
+    """The documents of each length (by its short name), one for each target, and why one is missing (by length and style).
 
-    repository: its row of `repositories`. target: the ids that end the document.
+    repository: its row of `repositories`. targets: style -> the ids that end the document.
     """
-    boundary, style = repository["boundary"], repository["target_style"]
-    opening = [*tokenizer.bos, *tokenizer.encode(prompt.opening(repository["name"], style, boundary))]
-    closing = tokenizer.encode(prompt.closing(style, boundary))
-    fits = {n: Fit(n, len(opening) + len(closing) + len(target)) for n in lengths}
+    boundary = repository["boundary"]
+    openings, closings = {}, {}
+    for style in targets:
+        openings[style] = [*tokenizer.bos, *tokenizer.encode(prompt.opening(repository["name"], style, boundary))]
+        closings[style] = tokenizer.encode(prompt.closing(style, boundary))
+    reserved = {style: len(openings[style]) + len(closings[style]) + len(ids) for style, ids in targets.items()}
+    fits = {(n, style): Fit(n, reserved[style]) for n in lengths for style in targets}
     taken: dict[int, _Encoded] = {}
     files = _files_by_rank(batches)
     for index, encoded in _encode_by_rank(batches, files, tokenizer, boundary):
@@ -106,18 +146,19 @@ def fit_documents(
             taken[index] = encoded
         if all(fit.full or not fit.possible for fit in fits.values()):
             break
-    documents: dict[str, Document] = {}
+    documents: dict[str, list[Document]] = {}
     refused: dict[str, str] = {}
-    for length, fit in fits.items():
+    for (length, style), fit in fits.items():
+        name = length_name(length)
         if not fit.possible:
-            refused[length_name(length)] = "target longer than the row"
+            refused[f"{name} {style}"] = "target longer than the row"
         elif not fit.taken:
-            refused[length_name(length)] = "no file fits" if files else "no kept file"
+            refused[f"{name} {style}"] = "no file fits" if files else "no kept file"
         else:
-            chosen = sorted(fit.taken, key=lambda i: files[i].position)
-            documents[length_name(length)] = _document(
-                repository["id"], opening, [(files[i], taken[i]) for i in chosen], closing, target, len(files)
-            )
+            chosen = [(files[i], taken[i]) for i in sorted(fit.taken, key=lambda i: files[i].position)]
+            document = _document(repository["id"], style, openings[style], chosen, closings[style], targets[style])
+            document.left_out = len(files) - len(chosen)
+            documents.setdefault(name, []).append(document)
     return documents, refused
 
 
@@ -188,11 +229,11 @@ def _texts(batches: Batches, rows: set[int]) -> dict[int, str]:
 
 def _document(
     repository: str,
+    style: str,
     opening: Sequence[int],
     files: Sequence[tuple[_File, _Encoded]],
     closing: Sequence[int],
     target: Sequence[int],
-    kept: int,
 ) -> Document:
     parts = [np.asarray(opening, np.int32)]
     spans = []
@@ -203,4 +244,4 @@ def _document(
         parts += [encoded.before, encoded.body, encoded.after]
         at += encoded.cost
     parts += [np.asarray(closing, np.int32), np.asarray(target, np.int32)]
-    return Document(repository, np.concatenate(parts), at + len(closing), spans, kept - len(files))
+    return Document(repository, np.concatenate(parts), at + len(closing), style, spans)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from repo2ctx.analysis import Analysis, analyse
+from repo2ctx.choosing import CHOSEN
 from repo2ctx.config import BuildConfig, OrderConfig, TokensConfig, length_name, parse_length
 from repo2ctx.crawl import CrawlOptions, find_repository, open_snapshot
 from repo2ctx.errors import OutputError, UsageError
@@ -17,7 +18,7 @@ from repo2ctx.progress import printable
 from repo2ctx.records import KEPT, Edge, OrderMethod, Placed, RepoSpec
 from repo2ctx.safegit import isolate_environment
 from repo2ctx.sandbox import Sandbox
-from repo2ctx.schema import SPLITS, Dataset, is_output
+from repo2ctx.schema import SPLITS, Dataset, is_output, usable_targets
 from repo2ctx.tokens import load_tokenizer
 
 _SHOWN_FILES = 12  # at the head and the tail of a list
@@ -121,7 +122,7 @@ def find(dataset: Dataset, identity: str | None) -> dict[str, Any]:
     if not rows:
         raise OutputError(f"{dataset.out}: holds no repository")
     if identity is None:
-        return next((r for r in rows if r["target"] is not None), rows[0])
+        return next((r for r in rows if usable_targets(r)), rows[0])
     steps = (
         [r for r in rows if identity in (r["id"], r["name"])],
         [r for r in rows if identity in r["name"].split("/") or r["name"].endswith("/" + identity)],
@@ -178,8 +179,20 @@ def _describe(repository: dict[str, Any]) -> Iterator[str]:
         f"first; {order['cycles']:,} cycles, the largest of {order['largest_cycle']:,}; {order['unresolved']:,} unresolved; "
         f"{order['fallbacks']:,} parser fallbacks"
     )
-    source = repository["target_source"]
-    yield f"target      {repository['target_style']}, from {source}" if source else "target      none, so no row"
+    if repository["refused"]:
+        yield f"not taken   {repository['refused']}"
+    for target in repository["targets"]:
+        yield (
+            f"target      {target['style']}, from {target['source']}; {target['name_share']:.0%} of it is the name; in the files "
+            f"{target['leak_share']:.1%} of its 8-grams, longest run {target['leak_run']} words (before the guard "
+            f"{target['leak_share_before']:.1%}, {target['leak_run_before']}; {target['masked_lines']:,} lines masked)"
+            + (f"; no row, it repeats {target['duplicate_of']}" if target["duplicate_of"] else "")
+        )
+    if not usable_targets(repository):
+        yield "target      none, so no row"
+    for considered in repository["considered"]:
+        if considered["fate"] != CHOSEN:
+            yield f"            {considered['style']} from {printable(considered['source'])}: {printable(considered['fate'])}"
 
 
 def _locate(dataset: Dataset, length: str, repository: str) -> tuple[str, int, int] | None:

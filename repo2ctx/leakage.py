@@ -1,98 +1,222 @@
-"""Keeps the target's source out of the context: READMEs leave it, descriptions in manifests are emptied in place,
-and whole sentences of the target are blanked wherever else they stand.
+"""Keeps a target out of its own context.
 
-A file whose description cannot be emptied for sure leaves the context as well. Parts of sentences and paraphrases
-stay.
+First its sources leave, whatever the target was taken from: the repository's READMEs in any language, near copies of
+them, the front page of the documentation; descriptions in manifests and the module documentation that became the target are
+emptied in place. What remains is measured (`overlap.py`) over the whole repository. If that is over the limit, every run that
+holds an n-gram or is longer than a run may be is masked: its words are blanked where they stand, with the marks of comments, the
+quotes of literals and the lines around them left as they were. A file whose path quotes the target leaves.
+
+What a row holds is a part of what was measured here; its own figures are measured again when it is made (`fitting.py`), and
+by `repo2ctx verify` from the row alone.
 """
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from repo2ctx.records import SourceFile
-from repo2ctx.targets import DESCRIPTIONS, is_readme
+from repo2ctx.config import LeakageConfig
+from repo2ctx.metadata import descriptions, emptied
+from repo2ctx.overlap import NGRAM, Measure, Overlap, Run
+from repo2ctx.prose import is_readme
+from repo2ctx.records import LeakFigures, SourceFile, Target
 
 TARGET_SOURCE = "target-source"
-_FEWEST_WORDS = 4
-_GAP = r"(?:</?\w{1,10}>|[\W_]){1,40}+"  # possessive: no input makes it try again
+"""The fate of a file that leaves because of the target."""
+
+_INDEX = re.compile(
+    r"(?:(?:docs?|documentation|website|site|guide|manual)/(?:[\w.-]+/){0,3})?(?:index|overview|introduction|intro)"
+    r"\.(?:md|mdx|rst|txt|adoc|asciidoc|org|html?)",
+    re.IGNORECASE,
+)
+_COPY_SHARE = 0.3  # of a README's n-grams: a text that holds as many is a copy
+_FEWEST_OF_A_COPY = 24  # words; a shorter README says too little to be recognised
+_SHORTEST_LIMIT = 3  # words: "a library for" is nobody's quote
+_ROUNDS = 8
+_MARKS_BEFORE = re.compile(r"[\W_]*")
+_MARKS_AFTER = re.compile(r"[\W_]*\Z")
 
 
-def source_paths(files: tuple[SourceFile, ...], links: Mapping[str, str]) -> frozenset[str]:
-    """Files that hold or repeat the target's source whole: the root's READMEs, the files they link to (`links`:
-    symbolic link -> file), and copies of them elsewhere."""
-    readmes = {links.get(f.path, f.path) for f in files if is_readme(f.path)}
-    blobs = {f.blob for f in files if f.path in readmes and f.size}
-    return frozenset(f.path for f in files if f.path in readmes or f.blob in blobs)
+def longest_run(words: int, config: LeakageConfig) -> int:
+    """The longest run, in words, that a target of so many words may have in its context."""
+    return min(config.max_run, max(_SHORTEST_LIMIT, int(config.max_run_share * words)))
 
 
-def without_description(path: str, text: str, target: str | None) -> str | None:
-    """The text of a manifest with its description emptied; None if that cannot be done for sure.
+def over_limit(overlap: Overlap, measure: Measure, config: LeakageConfig) -> bool:
+    """Whether more of a target stands in its context than the configuration allows."""
+    return measure.share > config.max_share or measure.run > longest_run(len(overlap.words), config)
 
-    Only a manifest at the root, or one whose description is the target, is touched.
+
+# Sources ---------------------------------------------------------------------------------------------------
+
+
+def source_paths(files: Sequence[SourceFile], links: Mapping[str, str]) -> frozenset[str]:
+    """Files that hold the target's source whole: the READMEs in all languages, the files they link to (`links`: symbolic link ->
+    file), the front pages of the documentation, and what has the same bytes as one of them."""
+    sources = {links.get(f.path, f.path) for f in files if is_readme(f.path) or _is_front_page(f.path)}
+    blobs = {f.blob for f in files if f.path in sources and f.size}
+    return frozenset(f.path for f in files if f.path in sources or f.blob in blobs)
+
+
+def _is_front_page(path: str) -> bool:
+    """Whether a path is the front page of the documentation: the index nearest the root of a documentation folder."""
+    return bool(_INDEX.fullmatch(path)) and ("/" in path or not path.lower().endswith((".html", ".htm")))
+
+
+class Copies:
+    """Recognises near copies of READMEs: texts in the package's data, long descriptions, older versions."""
+
+    def __init__(self, readmes: Iterable[str]):
+        made = [Overlap(text) for text in readmes]
+        self._readmes = [overlap for overlap in made if len(overlap.words) >= _FEWEST_OF_A_COPY]
+
+    def has(self, text: str) -> bool:
+        return any(o.measure(o.runs(text)).share >= _COPY_SHARE for o in self._readmes)
+
+
+def without_descriptions(path: str, text: str, targets: Sequence[str]) -> str | None:
+    """A manifest with its descriptions emptied; None if that cannot be done for sure.
+
+    At the root all of them; in a folder those that say what the repository's targets or root manifests say (`targets`).
     """
-    read = DESCRIPTIONS.get(posixpath.basename(path))
-    if read is None:
-        return text
-    description = read(text)
-    if not description or ("/" in path and description != target):
-        return text
-    emptied = _EMPTY[posixpath.splitext(path)[1]](text, description)
-    return emptied if not read(emptied) and description not in emptied else None
+    found = descriptions(path, text)
+    if "/" in path and not path.startswith((".github/", "debian/")):
+        known = [Overlap(target) for target in targets]
+        found = [f for f in found if any(_says(overlap, f) for overlap in known)]
+    return emptied(path, text, found) if found else text
 
 
-class Quotes:
-    """Finds a target's sentences in texts, whatever case, line breaks, comment marks or markup are between the words.
+def _says(overlap: Overlap, text: str) -> bool:
+    """Whether a short text is the target, or the greater part of it, or lies within it."""
+    words = max((len(run.words) for run in overlap.runs(text)), default=0)
+    return 2 * words > min(len(overlap.words), len(Overlap(text).words)) > 0
 
-    Sentences of fewer than four words are no evidence of a quote.
+
+# What remains ----------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Watched:
+    """One target and what is known of it so far."""
+
+    overlap: Overlap
+    before: list[Run] = field(default_factory=list)
+    sourceless: list[Run] = field(default_factory=list)
+    after: list[Run] = field(default_factory=list)
+    masked_lines: int = 0
+    masks: bool = False
+
+
+class Guard:
+    """One repository's targets against its files.
+
+    Feed it every file as it was selected (`see`), then as it will be written (`consider`), then ask for each file's
+    final text (`clean`); `figures` has the result of each target.
     """
 
-    def __init__(self, target: str):
-        self._sentences = []
-        for sentence in re.split(r"(?<=[.!?])\s+|\n+", target):
-            words = re.findall(r"\w+", sentence)
-            if len(words) >= _FEWEST_WORDS:
-                pattern = _GAP.join(map(re.escape, words))
-                needed = sorted({w.lower() for w in words}, key=lambda w: (-len(w), w))
-                self._sentences.append((needed, re.compile(rf"(?<!\w){pattern}(?!\w)[.!?]?", re.IGNORECASE)))
+    def __init__(self, targets: Sequence[Target], name: str, config: LeakageConfig):
+        self._config = config
+        self._watched = [_Watched(Overlap(target.text, name)) for target in targets]
+        self._flagged: set[str] = set()
 
-    def blank(self, text: str) -> str:
-        """The text without the sentences."""
-        lower = text.lower()
-        for needed, pattern in self._sentences:
-            if all(word in lower for word in needed):  # cheap, and nearly always the end of it
-                text = pattern.sub("", text)
+    def see(self, path: str, text: str) -> None:
+        """A file before anything is taken out: counts in the figures `before` only."""
+        for watched in self._watched:
+            watched.before += _shown(watched.overlap, path, text)
+
+    def consider(self, path: str, text: str) -> None:
+        """A file that stays, its descriptions emptied."""
+        for watched in self._watched:
+            runs = _shown(watched.overlap, path, text)
+            if any(self._is_quote(watched.overlap, run) for run in runs):
+                self._flagged.add(path)
+                watched.sourceless += runs
+            else:
+                watched.after += runs
+
+    def decide(self) -> None:
+        """After the last file was considered: which targets are over the limit, so that their runs are masked."""
+        for watched in self._watched:
+            measure = watched.overlap.measure(watched.sourceless + watched.after)
+            watched.masks = self._config.action == "mask" and over_limit(watched.overlap, measure, self._config)
+
+    def clean(self, path: str, text: str) -> str | None:
+        """The text without what quotes a target; None if its path does, or if it cannot be had out."""
+        if path not in self._flagged:
+            return text
+        for watched in self._watched:
+            if watched.masks:
+                if any(self._is_quote(watched.overlap, run) for run in watched.overlap.runs(path)):
+                    return None
+                cleaned = self._mask(watched, text)
+                if cleaned is None:
+                    return None
+                text = cleaned
+        for watched in self._watched:
+            watched.after += _shown(watched.overlap, path, text)
         return text
 
+    def figures(self) -> list[LeakFigures]:
+        """For each target, in the order given."""
+        found = []
+        for watched in self._watched:
+            before, after = (watched.overlap.measure(runs) for runs in (watched.before, watched.after))
+            found.append(LeakFigures(before.share, before.run, after.share, after.run, watched.masked_lines))
+        return found
 
-def _empty_json(text: str, description: str) -> str:
-    pattern = re.compile(r'("description"\s{0,99}:\s{0,99})("(?:[^"\\]|\\.)*")')
-    return pattern.sub(lambda m: m[1] + '""' if json.loads(m[2]).strip() == description else m[0], text)
+    def name_shares(self) -> list[float]:
+        return [round(watched.overlap.name_share, 6) for watched in self._watched]
+
+    def _is_quote(self, overlap: Overlap, run: Run) -> bool:
+        """Whether a run alone may be what brings a context over the limit."""
+        return len(run.words) > longest_run(len(overlap.words), self._config) or (
+            len(run.words) >= NGRAM and overlap.has_ngram(run)
+        )
+
+    def _mask(self, watched: _Watched, text: str) -> str | None:
+        for _ in range(_ROUNDS):  # what is taken out may bring other words together
+            quotes = [run for run in watched.overlap.runs(text) if self._is_quote(watched.overlap, run)]
+            if not quotes:
+                return text
+            text, lines = masked(text, watched.overlap.places(text, quotes))
+            watched.masked_lines += lines
+        return None
 
 
-def _empty_toml(text: str, description: str) -> str:
-    value = r'("""(?:[^\\]|\\.)*?"""|\'\'\'.*?\'\'\'|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\')'
-    return re.sub(rf"(?m)(^[ \t]*description[ \t]*=[ \t]*){value}", r'\1""', text, flags=re.DOTALL | re.MULTILINE)
+def _shown(overlap: Overlap, path: str, text: str) -> list[Run]:
+    return overlap.runs(path) + overlap.runs(text)
 
 
-def _empty_cfg(text: str, description: str) -> str:
-    return re.sub(r"(?m)^(description\s*[=:]).*(?:\n[ \t]+.*)*", r"\1", text)
+def masked(text: str, places: Collection[tuple[int, int]]) -> tuple[str, int]:
+    """The text without the characters at `places`, and on how many lines there were any.
+
+    Line ends stay, and so do the marks at the beginning and the end of what is taken from a line: comment leaders, quotes.
+    """
+    parts: list[str] = []
+    at, line_number = 0, 0
+    lines: set[int] = set()
+    for start, end in places:
+        parts.append(text[at:start])
+        line_number += text.count("\n", at, start)
+        for line in text[start:end].splitlines(keepends=True):
+            body = line.rstrip("\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+            before = _MARKS_BEFORE.match(body)
+            after = _MARKS_AFTER.search(body)
+            assert before is not None
+            assert after is not None
+            parts.append(before[0] + (after[0] if before.end() < len(body) else "") + line[len(body) :])
+        last = line_number + text.count("\n", start, end)
+        lines.update(range(line_number, last + 1))
+        at, line_number = end, last
+    parts.append(text[at:])
+    return "".join(parts), len(lines)
 
 
-def _empty_python(text: str, description: str) -> str:
-    return re.sub(r"(\bdescription\s{0,99}=\s{0,99})((?:[rRuUbB]*(?:\"[^\"\n]*\"|'[^'\n]*')\s*)+)", r'\1""', text)
-
-
-def _empty_xml(text: str, description: str) -> str:
-    return re.sub(r"(<description>).*?(</description>)", r"\1\2", text, flags=re.DOTALL)
-
-
-_EMPTY = {
-    ".json": _empty_json,
-    ".toml": _empty_toml,
-    ".cfg": _empty_cfg,
-    ".py": _empty_python,
-    ".xml": _empty_xml,
-}
+def is_prose_file(path: str, language: str) -> bool:
+    """Whether a file may be a copy of a README: text rather than code."""
+    suffix = posixpath.splitext(path)[1].lower()
+    return (
+        language in ("", "Text", "Markdown", "reStructuredText", "AsciiDoc", "HTML", "Org", "MDX") or suffix == ".txt"
+    )

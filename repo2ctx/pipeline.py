@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import json
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,10 +21,12 @@ from typing import Any
 import pyarrow as pa
 
 from repo2ctx.card import write_card
+from repo2ctx.choosing import CHOSEN, SPARE
 from repo2ctx.config import BuildConfig, length_name, parse_length
 from repo2ctx.crawl import CrawlOptions, check_git
 from repo2ctx.engine import Outcome, Workers
-from repo2ctx.fitting import FitTask, fit_repository, read_document
+from repo2ctx.filters import Duplicates
+from repo2ctx.fitting import FitTask, fit_repository, read_document, read_fit_summary
 from repo2ctx.packing import pack
 from repo2ctx.progress import Reporter
 from repo2ctx.records import KEPT, Failure, RepoSpec
@@ -39,6 +40,7 @@ from repo2ctx.schema import (
     SPLITS,
     packed_batch,
     read_manifest,
+    usable_targets,
 )
 from repo2ctx.shards import ShardWriter, shard_entries, write_json, write_text
 from repo2ctx.state import WORK, already_finished, explained, identity_of, locked, retract, scratch, unit_folder
@@ -55,7 +57,9 @@ class BuildResult:
     out: Path
     repositories: int = 0
     fates: Counter[str] = field(default_factory=Counter)
-    targets: Counter[str] = field(default_factory=Counter)
+    targets: dict[str, dict[str, int]] = field(default_factory=dict)  # style -> source -> repositories
+    rejected: Counter[str] = field(default_factory=Counter)  # reason -> texts
+    not_taken: Counter[str] = field(default_factory=Counter)  # reason -> repositories
     splits: Counter[str] = field(default_factory=Counter)
     packed: dict[str, dict[str, int]] = field(default_factory=dict)
     refused: Counter[str] = field(default_factory=Counter)
@@ -100,11 +104,12 @@ def _build(
     """The stages, one after another."""
     failures = _build_units(specs, config, out, crawl, workers, reporter)
     units = _units(specs, out, reporter)
+    _mark_duplicates(units, config)
     retract(out)
     manifest = {**identity, **_write_tables(units, config, out, reporter)}
     identities = {unit.folder.name: unit.repository["id"] for unit in units}
     manifest["list"] = [{**entry, "id": identities.get(entry["unit"])} for entry in identity["list"]]
-    ready = [u for u in units if u.repository["target"] is not None]
+    ready = [u for u in units if usable_targets(u.repository)]
     failures += _fit(ready, manifest, config, out, workers, reporter)
     ready = [u for u in ready if _documents_folder(out, u).exists()]
     manifest["tables"] |= _write_packed(ready, config, out, reporter)
@@ -159,8 +164,10 @@ def _failed(outcome: Outcome[Any], failure: Failure, out: Path, reporter: Report
 
 
 def _line(spec: RepoSpec, unit: UnitSummary) -> str:
+    if unit.refused:
+        return f"{spec.name}: not taken: {unit.refused}"
     dropped = sum(n for fate, n in unit.fates.items() if fate != KEPT)
-    target = f"target from {unit.target_source}" if unit.target_source else "no target, so no row"
+    target = ", ".join(f"{style} from {source}" for style, source in unit.targets.items()) or "no target, so no row"
     return (
         f"{spec.name}: kept {unit.fates.get(KEPT, 0):,} files ({unit.kept_bytes / 1e6:.1f} MB), dropped {dropped:,}, "
         f"{unit.edges:,} edges, {target}, {unit.seconds:.1f} s, memory {unit.peak_bytes / 1e6:.0f} MB"
@@ -184,6 +191,21 @@ def _units(specs: Sequence[RepoSpec], out: Path, reporter: Reporter) -> list[Uni
         unit.repository["split"] = spec.split or ""
         units.append(unit)
     return units
+
+
+def _mark_duplicates(units: Sequence[Unit], config: BuildConfig) -> None:
+    """Mark targets that nearly repeat an earlier repository's, in the list's order: they make no document. What the list
+    itself says may repeat."""
+    most = config.targets.max_similarity
+    if most is None:
+        return
+    duplicates = {style: Duplicates(most) for style in config.targets.styles}
+    for unit in units:
+        for target in unit.repository["targets"]:
+            if target["source"] == "list":
+                continue
+            earlier = duplicates[target["style"]].add(unit.repository["id"], target["text"])
+            target["duplicate_of"] = earlier or None
 
 
 def _split(family: str, config: BuildConfig) -> str:
@@ -264,7 +286,11 @@ def _fit(
             "repositories": {identity: manifest["repositories"][identity]},
         }
         folder = _documents_folder(out, unit)
-        tasks.append(FitTask(out, own, unit.repository, folder, config.pack.lengths, config.tokens))
+        styles = tuple(target["style"] for target in usable_targets(unit.repository))
+        styles = styles[:1] if config.pack.documents == "first-style" else styles
+        tasks.append(
+            FitTask(out, own, unit.repository, folder, config.pack.lengths, config.tokens, config.leakage, styles)
+        )
     failures = []
     for outcome in workers.run(fit_repository, tasks):
         identity = todo[outcome.index].repository["id"]
@@ -274,15 +300,13 @@ def _fit(
             failure = Failure(identity, 0, f"its rows could not be made: {outcome.error}")
             failures.append(_failed(outcome, failure, out, reporter))
             continue
-        sizes = ", ".join(f"{name} {n:,}" for name, n in outcome.result.tokens.items())
+        sizes = ", ".join(
+            f"{name} {' + '.join(format(d['tokens'], ',') for d in made)}"
+            for name, made in outcome.result.documents.items()
+        )
         name, _, commit = identity.rpartition("@")
         reporter.advance(f"{name}@{commit[:12]}: " + (f"{sizes} tokens" if sizes else "no row"))
     return failures
-
-
-def _fit_summary(folder: Path) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = json.loads((folder / "summary.json").read_text("utf-8"))
-    return found
 
 
 def _write_packed(units: Sequence[Unit], config: BuildConfig, out: Path, reporter: Reporter) -> dict[str, Any]:
@@ -295,11 +319,13 @@ def _write_packed(units: Sequence[Unit], config: BuildConfig, out: Path, reporte
         for split in SPLITS:
             table = f"packed/{name}/{split}"
             chosen = [u for u in units if u.repository["split"] == split]
-            sized = [(_fit_summary(_documents_folder(out, u))["tokens"].get(name), u) for u in chosen]
-            have = [(n, u) for n, u in sized if n is not None]
+            have = []  # tokens, folder, number
+            for folder in (_documents_folder(out, unit) for unit in chosen):
+                made = read_fit_summary(folder).documents.get(name, [])
+                have += [(document["tokens"], folder, number) for number, document in enumerate(made)]
             with ShardWriter(out, table, PACKED, **sizes, compression=None) as writer:
-                for row in pack([n for n, _ in have], length):
-                    documents = [read_document(_documents_folder(out, have[i][1]), name) for i in row]
+                for row in pack([n for n, _, _ in have], length):
+                    documents = [read_document(have[i][1], name, have[i][2]) for i in row]
                     writer.write_batch(packed_batch(documents))
             tables[table] = shard_entries(writer.shards)
             if not have:
@@ -317,21 +343,48 @@ def _summarize(units: Sequence[Unit], ready: Sequence[Unit], config: BuildConfig
     packed = {length_name(n): {"documents": 0, "tokens": 0, "left_out": 0} for n in config.pack.lengths}
     refused: Counter[str] = Counter()
     for unit in ready:
-        found = _fit_summary(_documents_folder(out, unit))
-        for name, tokens in found["tokens"].items():
-            packed[name]["documents"] += 1
-            packed[name]["tokens"] += tokens
-            packed[name]["left_out"] += found["left_out"][name]
-        refused.update(f"{name}: {reason}" for name, reason in found["refused"].items())
-    if len(units) > len(ready):
-        refused["no target"] = len(units) - len(ready)
+        found = read_fit_summary(_documents_folder(out, unit))
+        for name, documents in found.documents.items():
+            packed[name]["documents"] += len(documents)
+            packed[name]["tokens"] += sum(document["tokens"] for document in documents)
+            packed[name]["left_out"] += sum(document["left_out"] for document in documents)
+        refused.update(f"{name}: {reason}" for name, reason in found.refused.items())
+    taken = [unit.repository for unit in units if not unit.repository["refused"]]
+    without = sum(not usable_targets(repository) for repository in taken)
+    if without:
+        refused["no target"] = without
     return {
         "fates": dict(sorted(fates.items())),
         "splits": dict(sorted(Counter(u.repository["split"] for u in units).items())),
-        "targets": dict(sorted(Counter((u.summary.target_source or "none").partition(":")[0] for u in units).items())),
+        "targets": {style: _sources(taken, style) for style in config.targets.styles},
+        "rejected": dict(sorted(_rejected(taken).items())),
+        "not_taken": dict(sorted(Counter(_kind(u.summary.refused) for u in units if u.summary.refused).items())),
         "packed": packed,
         "refused": dict(sorted(refused.items())),
     }
+
+
+def _sources(repositories: Sequence[dict[str, Any]], style: str) -> dict[str, int]:
+    """How many repositories have their target of a style from each source, or from none."""
+    found: Counter[str] = Counter()
+    for repository in repositories:
+        sources = [_kind(t["source"]) for t in usable_targets(repository) if t["style"] == style]
+        found[sources[0] if sources else "none"] += 1
+    return dict(sorted(found.items()))
+
+
+def _rejected(repositories: Sequence[dict[str, Any]]) -> Counter[str]:
+    """How many texts were no target, by reason."""
+    fates = (considered["fate"] for r in repositories for considered in r["considered"])
+    found = Counter(_kind(fate) for fate in fates if fate not in (CHOSEN, SPARE))
+    if repeated := sum(len(r["targets"]) - len(usable_targets(r)) for r in repositories):
+        found["near-duplicate"] = repeated
+    return found
+
+
+def _kind(said: str) -> str:
+    """What comes before the details: `too-short` of `too-short: 3 words`."""
+    return said.partition(":")[0]
 
 
 def _result_of(out: Path, manifest: dict[str, Any], unchanged: bool = False) -> BuildResult:
@@ -344,7 +397,9 @@ def _result_of(out: Path, manifest: dict[str, Any], unchanged: bool = False) -> 
         out=out,
         repositories=len(manifest["repositories"]),
         fates=Counter(summary["fates"]),
-        targets=Counter(summary["targets"]),
+        targets=summary["targets"],
+        rejected=Counter(summary["rejected"]),
+        not_taken=Counter(summary["not_taken"]),
         splits=Counter(summary["splits"]),
         packed=packed,
         refused=Counter(summary["refused"]),

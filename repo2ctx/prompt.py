@@ -16,6 +16,8 @@ from __future__ import annotations
 import hashlib
 import json
 
+from repo2ctx.records import short_name
+
 PROMPT_VERSION = 1
 
 _TASK = {
@@ -27,10 +29,9 @@ _CANDIDATES = 4
 
 def opening(name: str, style: str, boundary: str) -> str:
     """What stands before the files. `name` is host/owner/name; the model sees owner/name."""
-    shown = name.partition("/")[2] or name
     return (
         f'{_TASK[style]} Its files follow, each after the files it needs; a line `== {boundary} "path"` '
-        f"begins a file.\n\nRepository: {shown}\n\n"
+        f"begins a file.\n\nRepository: {short_name(name)}\n\n"
     )
 
 

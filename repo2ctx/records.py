@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 Strength = Literal["hard", "soft"]
 OrderMethod = Literal["dependency", "path", "random", "reversed", "least-indegree"]
+Style = Literal["line", "paragraph"]
 
 KEPT = "kept"
 """The fate of a file that is part of the context. Any other fate is the reason why it is not."""
@@ -33,6 +34,11 @@ class RepoSpec:
     @property
     def local(self) -> bool:
         return self.url.startswith("/")
+
+
+def short_name(name: str) -> str:
+    """owner/name of host/owner/name: what a model sees."""
+    return name.partition("/")[2] or name
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +123,42 @@ Found = Edge | Unresolved | EntryPoint
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The summary that a model is to learn, and where it came from."""
+    """A summary that a model is to learn, and where it came from."""
 
     text: str
-    source: str  # list, metadata:pyproject.toml, readme:README.md …
-    style: str  # line or paragraph
+    source: str  # list, metadata:pyproject.toml, readme:README.md, docstring:src/x/__init__.py, teacher:MODEL
+    style: Style
+    license: str = ""  # of the text: the repository's, NOASSERTION for what the list or a teacher says
+
+
+@dataclass(frozen=True, slots=True)
+class Considered:
+    """A text that might have become a target. fate: chosen, spare (good, but another came first), or why not."""
+
+    style: Style
+    source: str
+    fate: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeakFigures:
+    """How much of a target its repository's files hold: the share of its 8-grams and the longest common run, in words.
+    before: all files as they were selected. Then as they were written; a row holds no more than that."""
+
+    share_before: float = 0.0
+    run_before: int = 0
+    share: float = 0.0
+    run: int = 0
+    masked_lines: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedTarget:
+    """A target after the leak guard. name_share: how much of it is the project's name, by words."""
+
+    target: Target
+    name_share: float
+    leak: LeakFigures
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +209,9 @@ class Repository:
     split: str
     license: str
     languages: tuple[LanguageShare, ...]
-    target: Target | None
+    targets: tuple[GuardedTarget, ...]  # at most one of each style
+    considered: tuple[Considered, ...]
+    refused: str  # why it was not taken at all ("" if it was), and then it has no files
     boundary: str  # what marks files in the prompt; found in none of them
     quality: OrderQuality
     files: int
@@ -198,8 +237,11 @@ class Document:
     repository: str
     input_ids: npt.NDArray[np.int32]
     target_start: int
+    style: str
     spans: list[Span] = field(default_factory=list)
     left_out: int = 0  # kept files that the length had no room for
+    leak_share: float = 0.0  # of the target's 8-grams, those that its context holds
+    leak_run: int = 0  # words of the longest run that they share
 
     def __len__(self) -> int:
         return len(self.input_ids)

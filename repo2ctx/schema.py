@@ -19,9 +19,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from repo2ctx.errors import OutputError
-from repo2ctx.records import Document, Edge, Repository, SourceFile
+from repo2ctx.records import Document, Edge, GuardedTarget, Repository, SourceFile
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 MANIFEST = "manifest.json"
 SPLITS = ("train", "validation", "test")
 
@@ -37,6 +37,22 @@ _ORDER = pa.struct(
         ("fallbacks", pa.int64()),
     ]
 )
+_TARGET = pa.struct(
+    [
+        ("style", pa.string()),
+        ("text", pa.string()),
+        ("source", pa.string()),
+        ("license", pa.string()),
+        ("name_share", pa.float64()),
+        ("leak_share_before", pa.float64()),
+        ("leak_run_before", pa.int64()),
+        ("leak_share", pa.float64()),
+        ("leak_run", pa.int64()),
+        ("masked_lines", pa.int64()),
+        ("duplicate_of", pa.string()),
+    ]
+)
+_CONSIDERED = pa.struct([("style", pa.string()), ("source", pa.string()), ("fate", pa.string())])
 _LANGUAGE = pa.struct([("language", pa.string()), ("files", pa.int64()), ("bytes", pa.int64())])
 
 REPOSITORIES = pa.schema(
@@ -49,9 +65,9 @@ REPOSITORIES = pa.schema(
         ("split", pa.string()),
         ("license", pa.string()),
         ("languages", pa.list_(_LANGUAGE)),
-        ("target", pa.string()),
-        ("target_source", pa.string()),
-        ("target_style", pa.string()),
+        ("targets", pa.list_(_TARGET)),
+        ("considered", pa.list_(_CONSIDERED)),
+        ("refused", pa.string()),
         ("boundary", pa.string()),
         ("order", _ORDER),
         ("files", pa.int64()),
@@ -88,7 +104,15 @@ EDGES = pa.schema(
     ]
 )
 _SEGMENT = pa.struct(
-    [("repository", pa.string()), ("start", pa.int64()), ("target_start", pa.int64()), ("target_end", pa.int64())]
+    [
+        ("repository", pa.string()),
+        ("style", pa.string()),
+        ("start", pa.int64()),
+        ("target_start", pa.int64()),
+        ("target_end", pa.int64()),
+        ("leak_share", pa.float64()),
+        ("leak_run", pa.int64()),
+    ]
 )
 _SPAN = pa.struct(
     [
@@ -109,11 +133,21 @@ PACKED = pa.schema(
 )
 
 
+def usable_targets(repository: dict[str, Any]) -> list[dict[str, Any]]:
+    """The targets of a row of `repositories` that documents are made of: all but those that repeat another repository's."""
+    return [target for target in repository["targets"] if target["duplicate_of"] is None]
+
+
+def target_text(repository: dict[str, Any], style: str) -> str:
+    """The text of a repository's target in a style."""
+    text: str = next(target["text"] for target in repository["targets"] if target["style"] == style)
+    return text
+
+
 # Records -> rows -------------------------------------------------------------------------------------------
 
 
 def repository_row(repository: Repository) -> dict[str, Any]:
-    target = repository.target
     return {
         "id": repository.id,
         "name": repository.name,
@@ -123,14 +157,31 @@ def repository_row(repository: Repository) -> dict[str, Any]:
         "split": repository.split,
         "license": repository.license,
         "languages": [asdict(share) for share in repository.languages],
-        "target": target.text if target else None,
-        "target_source": target.source if target else None,
-        "target_style": target.style if target else None,
+        "targets": [_target_row(guarded) for guarded in repository.targets],
+        "considered": [asdict(considered) for considered in repository.considered],
+        "refused": repository.refused,
         "boundary": repository.boundary,
         "order": asdict(repository.quality),
         "files": repository.files,
         "kept_files": repository.kept_files,
         "kept_bytes": repository.kept_bytes,
+    }
+
+
+def _target_row(guarded: GuardedTarget) -> dict[str, Any]:
+    target, leak = guarded.target, guarded.leak
+    return {
+        "style": target.style,
+        "text": target.text,
+        "source": target.source,
+        "license": target.license,
+        "name_share": guarded.name_share,
+        "leak_share_before": leak.share_before,
+        "leak_run_before": leak.run_before,
+        "leak_share": leak.share,
+        "leak_run": leak.run,
+        "masked_lines": leak.masked_lines,
+        "duplicate_of": None,  # told at assembly, when all targets are known
     }
 
 
@@ -174,9 +225,12 @@ def packed_batch(documents: Sequence[Document]) -> pa.RecordBatch:
         segments.append(
             {
                 "repository": document.repository,
+                "style": document.style,
                 "start": base,
                 "target_start": base + document.target_start,
                 "target_end": end,
+                "leak_share": document.leak_share,
+                "leak_run": document.leak_run,
             }
         )
         for span in document.spans:

@@ -111,10 +111,13 @@ def _context(
         spec = parse_plain(str(root), root)
         build_unit(UnitTask(spec, Path(scratch) / "unit", BuildConfig(), CrawlOptions(None)))
         unit = read_unit(Path(scratch) / "unit")
-        row = {**unit.repository, "target": "", "target_style": style}
         answer = [tokenizer.eos] * answer_tokens
         documents, refused = fit_documents(
-            row, lambda columns: (b.select(columns) for b in unit.batches("files")), (length,), tokenizer, answer
+            unit.repository,
+            lambda columns: (b.select(columns) for b in unit.batches("files")),
+            (length,),
+            tokenizer,
+            {style: answer},
         )
         files = [
             (f["position"], f["path"])
@@ -127,7 +130,7 @@ def _context(
             f"{path}: nothing to summarize in {length:,} tokens: {', '.join(refused.values())}"
             + ("; raise --length" if files else "")
         )
-    (document,) = documents.values()
+    ((document,),) = documents.values()
     context = {"input_ids": document.input_ids[: document.target_start], "spans": document.spans}
     return unit.repository, [p for _, p in sorted(files)], context
 

@@ -46,7 +46,13 @@ def _files_table(result: BuildResult, seconds: float) -> Table:
     table.add_row("files kept", f"{result.fates.get(KEPT, 0):,}")
     reasons = ", ".join(f"{fate} {n:,}" for fate, n in sorted(dropped.items(), key=lambda x: (-x[1], x[0])))
     table.add_row("files dropped", f"{sum(dropped.values()):,}" + (f": {reasons}" if reasons else ""))
-    table.add_row("targets", ", ".join(f"{source} {n:,}" for source, n in result.targets.items()) or "none")
+    for style, sources in result.targets.items():
+        said = ", ".join(f"{source} {n:,}" for source, n in sources.items()) or "none"
+        table.add_row("targets", f"{style}: {said}")
+    if result.rejected:
+        table.add_row("no targets", ", ".join(f"{reason} {n:,}" for reason, n in result.rejected.items()))
+    if result.not_taken:
+        table.add_row("not taken", ", ".join(f"{reason} {n:,}" for reason, n in result.not_taken.items()))
     table.add_row("splits", ", ".join(f"{split} {n:,}" for split, n in result.splits.items()) or "none")
     if result.refused:
         table.add_row("no row", ", ".join(f"{reason} {n:,}" for reason, n in result.refused.items()))
@@ -76,7 +82,9 @@ def _as_dict(result: BuildResult, seconds: float) -> dict[str, object]:
         "out": str(result.out),
         "repositories": result.repositories,
         "files": dict(result.fates),
-        "targets": dict(result.targets),
+        "targets": result.targets,
+        "rejected_targets": dict(result.rejected),
+        "not_taken": dict(result.not_taken),
         "splits": dict(result.splits),
         "packed": result.packed,
         "no_row": dict(result.refused),

@@ -1,262 +1,119 @@
-"""The summary that a model is to learn, from the first source that has one worth learning.
+"""The summaries that a model is to learn, each from the first source that has one worth learning.
 
-Sources, in the configured order: `list` (the list's own summary), `metadata` (the description in a manifest at
-the repository's root) and `readme` (the lead prose of the README). Metadata is parsed, never run. Each returns
-plain text and says where it found it; what is too short or too long is passed over.
+Sources, in the configured order: `list` (the list's own summary), `metadata` (the description in a manifest at the root, or
+the first sentence of a Go package's comment), `readme` (its lead prose) and `docstring` (the documentation of the main
+package's module). Nothing is run. A source gives texts in one or both styles, line and paragraph;
+every text is judged (`filters.py`), and the first good one of a style is its target. What became of each is recorded.
 """
 
 from __future__ import annotations
 
-import ast
-import configparser
-import html
-import json
-import re
-import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
-from xml.etree import ElementTree
-
-import docutils.core
-import docutils.nodes
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from repo2ctx.config import TargetsConfig
-from repo2ctx.records import RepoSpec, Target
+from repo2ctx.docstrings import documentation
+from repo2ctx.filters import code_names, rejection
+from repo2ctx.metadata import TARGET_MANIFESTS, descriptions
+from repo2ctx.prose import first_sentence, lead, readmes, tidy
+from repo2ctx.records import RepoSpec, Style, short_name
 
-_README = re.compile(r"readme(?:\.(?:md|markdown|mdown|mkd|rst|txt|adoc|asciidoc|org))?", re.IGNORECASE)
-_ANY_README = re.compile(r"readme(?:[._-].*)?", re.IGNORECASE)
-_README_ORDER = (".md", ".markdown", ".rst", ".txt", "")
-_STOP_HEADING = re.compile(
-    r"install|licen[cs]e|contribut|sponsor|backers|contents|translat|badges|build status|changelog|credits|acknowledg"
-    r"|questions|support|communit|stay in touch|issues",
-    re.IGNORECASE,
-)
-_POINTER = re.compile(
-    r"(?:please|see|visit|read the|read more|learn (?:how|more)|find out|check out|follow (?:us|the)|join|click"
-    r"|for (?:more|details|further|full)|this (?:readme|document)|we['’]re excited)\b|(?:note|warning|q&a|authors?):",
-    re.IGNORECASE,
-)
-_LINE_WORDS = 30  # a target of at most this many words, on one line, has the style "line"
+Texts = Mapping[str, str]
+"""Path -> text: the small files of the root, or the files that may document the main package's module."""
 
 
-def choose_target(spec: RepoSpec, texts: Mapping[str, str], config: TargetsConfig) -> Target | None:
-    """The first target that fits, or None. `texts`: path -> text of the repository's small files."""
-    for source in config.sources:
-        for where, text in _SOURCES[source](spec, texts):
-            clean = tidy(text)
-            words = len(clean.split())
-            if source == "list" or (config.min_words <= words <= config.max_words):
-                return Target(clean, where, "line" if words <= _LINE_WORDS and "\n" not in clean else "paragraph")
-    return None
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A text that a source has. path: the file that it comes from; names: those that look like code; rejected: why it is
+    no target, as far as the text alone says it."""
+
+    style: Style
+    source: str
+    path: str
+    text: str
+    names: tuple[str, ...] = ()
+    rejected: str = ""
 
 
-def tidy(text: str) -> str:
-    """One blank line between paragraphs, single spaces within them, no half of a surrogate pair."""
-    text = text.encode("utf-8", "replace").decode()
-    return "\n\n".join(" ".join(p.split()) for p in re.split(r"\n\s*\n", text.strip()) if p.strip())
+def candidates(source: str, spec: RepoSpec, root: Texts, modules: Texts, config: TargetsConfig) -> list[Candidate]:
+    """The texts of one source, judged, best first. root: the small files at the repository's root. modules: see `Texts`."""
+    found = []
+    for candidate in _SOURCES[source](spec, root, modules, config):
+        text = tidy(candidate.text)
+        said = "" if source == "list" else rejection(text, candidate.style, short_name(spec.name), config)
+        if candidate.style in config.styles and text:
+            names = tuple(code_names(text)) if source != "list" else ()
+            found.append(Candidate(candidate.style, candidate.source, candidate.path, text, names, said))
+    return found
 
 
-def is_readme(path: str) -> bool:
-    """Whether a path is the repository's README, in any language or format."""
-    return "/" not in path and bool(_ANY_README.fullmatch(path))
-
-
-Found = Iterator[tuple[str, str]]
-
-
-def _from_list(spec: RepoSpec, texts: Mapping[str, str]) -> Found:
+def _from_list(spec: RepoSpec, root: Texts, modules: Texts, config: TargetsConfig) -> Iterator[Candidate]:
     if spec.summary:
-        yield "list", spec.summary
+        yield Candidate(_style_of(tidy(spec.summary), config), "list", "", spec.summary)
 
 
-def _from_metadata(spec: RepoSpec, texts: Mapping[str, str]) -> Found:
-    for path, read in DESCRIPTIONS.items():
-        if path in texts and (text := read(texts[path])):
-            yield f"metadata:{path}", text
+def _from_metadata(spec: RepoSpec, root: Texts, modules: Texts, config: TargetsConfig) -> Iterator[Candidate]:
+    for path in _target_manifests(root):
+        for text in descriptions(path, root[path]):
+            yield from _both(f"metadata:{path}", path, [tidy(text)], config)
+    for path, text in modules.items():
+        if path.endswith(".go") and (comment := documentation(path, text)):
+            yield Candidate("line", f"metadata:{path}", path, first_sentence(comment.partition("\n")[0]))
+            return
 
 
-def _from_readme(spec: RepoSpec, texts: Mapping[str, str]) -> Found:
-    names = [p for p in texts if "/" not in p and _README.fullmatch(p)]
-    for path in sorted(names, key=_readme_rank):
-        lead = restructured_lead(texts[path]) if path.lower().endswith(".rst") else markdown_lead(texts[path])
-        if lead:
-            yield f"readme:{path}", lead
+def _target_manifests(root: Texts) -> list[str]:
+    """The manifests at the root whose descriptions are good for targets, most trusted first."""
+
+    def rank(path: str) -> int:
+        places = (i for i, name in enumerate(TARGET_MANIFESTS) if path == name or path.endswith(name.lstrip("*")))
+        return next(places, len(TARGET_MANIFESTS))
+
+    ranked = sorted((rank(path), path) for path in root if "/" not in path)
+    return [path for place, path in ranked if place < len(TARGET_MANIFESTS)]
 
 
-def _readme_rank(path: str) -> tuple[int, str]:
-    suffix = path[6:].lower()
-    return (_README_ORDER.index(suffix) if suffix in _README_ORDER else len(_README_ORDER), path)
+def _from_readme(spec: RepoSpec, root: Texts, modules: Texts, config: TargetsConfig) -> Iterator[Candidate]:
+    for path in readmes(root):
+        if paragraphs := lead(path, root[path], config.paragraph_words[0]):
+            yield from _both(f"readme:{path}", path, paragraphs, config)
 
 
-_SOURCES: Mapping[str, Callable[[RepoSpec, Mapping[str, str]], Found]] = {
+def _from_docstring(spec: RepoSpec, root: Texts, modules: Texts, config: TargetsConfig) -> Iterator[Candidate]:
+    for path, text in modules.items():
+        if paragraphs := [p for p in documentation(path, text).split("\n\n") if p.strip()]:
+            yield from _both(f"docstring:{path}", path, paragraphs, config)
+            return
+
+
+_SOURCES: Mapping[str, Callable[[RepoSpec, Texts, Texts, TargetsConfig], Iterator[Candidate]]] = {
     "list": _from_list,
     "metadata": _from_metadata,
     "readme": _from_readme,
+    "docstring": _from_docstring,
 }
 
 
-# Descriptions in manifests ---------------------------------------------------------------------------------
+def _style_of(text: str, config: TargetsConfig) -> Style:
+    """A text of one paragraph that is no longer than a line may be is a line."""
+    return "line" if "\n" not in text and len(text.split()) <= config.line_words[1] else "paragraph"
 
 
-def _at(value: Any, *keys: str) -> str:
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value.strip() if isinstance(value, str) else ""
+def _both(source: str, path: str, paragraphs: list[str], config: TargetsConfig) -> Iterator[Candidate]:
+    """A line from the first sentence, or all of a short text; a paragraph from as many paragraphs as it may hold."""
+    whole = "\n\n".join(paragraphs)
+    if _style_of(whole, config) == "line":
+        yield Candidate("line", source, path, whole)
+        if len(whole.split()) < config.paragraph_words[0]:
+            return
+    else:
+        yield Candidate("line", source, path, first_sentence(paragraphs[0]))
+    taken, words = 0, 0
+    while taken < len(paragraphs) and (not taken or words + _words(paragraphs[taken]) <= config.paragraph_words[1]):
+        words += _words(paragraphs[taken])
+        taken += 1
+    yield Candidate("paragraph", source, path, "\n\n".join(paragraphs[:taken]))
 
 
-def _toml(source: str, *places: Sequence[str]) -> str:
-    try:
-        data = tomllib.loads(source)
-    except (ValueError, RecursionError):
-        return ""
-    return next((found for place in places if (found := _at(data, *place))), "")
-
-
-def pyproject_description(source: str) -> str:
-    return _toml(source, ("project", "description"), ("tool", "poetry", "description"))
-
-
-def cargo_description(source: str) -> str:
-    return _toml(source, ("package", "description"), ("workspace", "package", "description"))
-
-
-def json_description(source: str) -> str:
-    """package.json and composer.json."""
-    try:
-        return _at(json.loads(source), "description")
-    except (ValueError, RecursionError):
-        return ""
-
-
-def setup_cfg_description(source: str) -> str:
-    parser = configparser.ConfigParser(interpolation=None, strict=False)
-    try:
-        parser.read_string(source)
-    except configparser.Error:
-        return ""
-    text = parser.get("metadata", "description", fallback="").strip()
-    return "" if text.startswith(("file:", "attr:")) else text
-
-
-def setup_py_description(source: str) -> str:
-    """The literal `description=` of a call to setup(), read without running the file."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "setup":
-            for keyword in node.keywords:
-                if keyword.arg == "description" and isinstance(keyword.value, ast.Constant):
-                    return str(keyword.value.value).strip()
-    return ""
-
-
-def pom_description(source: str) -> str:
-    if "<!ENTITY" in source:  # no project needs entities of its own, and they can explode
-        return ""
-    try:
-        root = ElementTree.fromstring(source.encode())
-    except (ElementTree.ParseError, ValueError, LookupError):
-        return ""
-    namespace = root.tag.partition("}")[0] + "}" if root.tag.startswith("{") else ""
-    return (root.findtext(f"{namespace}description") or "").strip()
-
-
-DESCRIPTIONS: Mapping[str, Callable[[str], str]] = {
-    "pyproject.toml": pyproject_description,
-    "setup.cfg": setup_cfg_description,
-    "setup.py": setup_py_description,
-    "package.json": json_description,
-    "Cargo.toml": cargo_description,
-    "pom.xml": pom_description,
-    "composer.json": json_description,
-}
-"""Base name of a manifest -> how to read its description."""
-
-
-# The lead prose of a README --------------------------------------------------------------------------------
-
-
-def markdown_lead(source: str) -> str:
-    """The paragraphs under the first heading of a Markdown README that has any, without badges,
-    images, HTML and link targets."""
-    depth, section, title = 0, "", False
-    paragraphs: list[str] = []
-    tokens = MarkdownIt("commonmark").parse(source)
-    for i, token in enumerate(tokens):
-        if token.type == "heading_open":
-            if paragraphs:
-                break
-            section, title = _inline_text(tokens[i + 1]), True
-        elif token.type in ("bullet_list_open", "ordered_list_open", "blockquote_open"):
-            depth += 1
-        elif token.type in ("bullet_list_close", "ordered_list_close", "blockquote_close"):
-            depth -= 1
-        elif token.type == "paragraph_open" and depth == 0 and not (title and _STOP_HEADING.search(section)):
-            text = _without_lead_in(_inline_text(tokens[i + 1]))
-            if _is_prose(text):
-                paragraphs.append(text)
-    return "\n\n".join(paragraphs)
-
-
-def _inline_text(token: Token) -> str:
-    """The words of an inline token: link texts stay, images and HTML go."""
-    parts = []
-    for child in token.children or ():
-        if child.type in ("text", "code_inline"):
-            parts.append(child.content)
-        elif child.type in ("softbreak", "hardbreak"):
-            parts.append(" ")
-    return " ".join(html.unescape("".join(parts)).split())
-
-
-def _without_lead_in(text: str) -> str:
-    """The paragraph without a last sentence that only leads in to a list."""
-    if not text.endswith(":"):
-        return text
-    sentences = re.split(r"(?<=[.!?]) ", text)
-    return " ".join(sentences[:-1])
-
-
-def _is_prose(text: str) -> bool:
-    """A statement, not a title, a row of links, a line of markup or a pointer elsewhere."""
-    words = re.findall(r"[^\W\d_]{2,}", text)
-    pointer = _POINTER.match(text) or text.count(" | ") + text.count(" • ") + text.count(" · ") > 1
-    return len(words) >= 5 and not pointer and not text.startswith(("<", "|", ":::"))
-
-
-def restructured_lead(source: str) -> str:
-    """The same for reStructuredText. Nothing is included, fetched or run."""
-    settings = {
-        "file_insertion_enabled": False,
-        "raw_enabled": False,
-        "report_level": 5,
-        "halt_level": 5,
-        "warning_stream": False,
-        "_disable_config": True,
-        "line_length_limit": 1_000_000,
-    }
-    source = re.sub(r"(?m)^[ \t]*\.\.[ \t]+\|[^|\n]+\|[ \t]+date::.*$", "", source)  # would be the time of the build
-    try:
-        document = docutils.core.publish_doctree(source, settings_overrides=settings)
-    except Exception:  # noqa: BLE001 - docutils raises many kinds on broken input; such a README has no lead
-        return ""
-    holder: docutils.nodes.Element = document
-    while True:
-        paragraphs = [
-            _without_lead_in(_rst_text(n)) for n in holder.children if isinstance(n, docutils.nodes.paragraph)
-        ]
-        prose = [p for p in paragraphs if _is_prose(p)]
-        if prose:
-            return "\n\n".join(prose)
-        sections = [n for n in holder.children if isinstance(n, docutils.nodes.section)]
-        if not sections:
-            return ""
-        holder = sections[0]
-
-
-def _rst_text(node: docutils.nodes.Node) -> str:
-    return " ".join(node.astext().split())
+def _words(text: str) -> int:
+    return len(text.split())

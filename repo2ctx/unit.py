@@ -8,30 +8,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-import posixpath
 import resource
 import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from repo2ctx.admission import Admission, admit
 from repo2ctx.analysis import Analysis, analyse
-from repo2ctx.config import BuildConfig, TargetsConfig
+from repo2ctx.choosing import choose
+from repo2ctx.config import BuildConfig
 from repo2ctx.crawl import CrawlOptions, open_snapshot
-from repo2ctx.leakage import TARGET_SOURCE, Quotes, source_paths, without_description
-from repo2ctx.licenses import UNKNOWN, license_of
+from repo2ctx.guarding import Guarded, changed, without_sources
+from repo2ctx.leakage import TARGET_SOURCE
 from repo2ctx.prompt import Boundary
-from repo2ctx.records import KEPT, LanguageShare, Repository, RepoSpec, Target
-from repo2ctx.sandbox import Sandbox, Stopped
+from repo2ctx.records import KEPT, LanguageShare, OrderQuality, Repository, RepoSpec, short_name
+from repo2ctx.sandbox import Sandbox
 from repo2ctx.schema import EDGES, FILES, Dataset, edge_row, file_row, repository_row, stream_batches
 from repo2ctx.shards import ShardWriter, finish_folder, partial_folder, write_json
-from repo2ctx.targets import DESCRIPTIONS, choose_target
 
 _SPOOL = pa.schema([("path", pa.string()), ("text", pa.string())])
 _BATCH_BYTES = 4 << 20
@@ -55,7 +55,8 @@ class UnitSummary:
     id: str
     fates: dict[str, int]
     kept_bytes: int
-    target_source: str
+    targets: dict[str, str]  # style -> source
+    refused: str  # why the repository was not taken, or ""
     edges: int
     seconds: float
     peak_bytes: int  # of the worker and its parser so far
@@ -70,15 +71,19 @@ def build_unit(task: UnitTask) -> UnitSummary:
         open_snapshot(task.spec, task.crawl) as snapshot,
         Sandbox(parse.timeout_s, parse.memory_bytes) as sandbox,
     ):
-        with _writer(aside, "spool", _SPOOL, "lz4") as spool:
-            analysis = analyse(
-                snapshot,
-                task.config,
-                sandbox,
-                lambda file, text: spool.write({"path": file.path, "text": text}, len(text)),
-            )
-        summary = _write(task, analysis, snapshot.commit, sandbox, aside)
-    shutil.rmtree(aside / "spool")
+        admission = admit(snapshot, task.config.limits, task.config.selection, sandbox)
+        if admission.refused:
+            summary = _write_refused(task, admission, snapshot.commit, aside)
+        else:
+            with _writer(aside, "spool", _SPOOL, "lz4") as spool:
+                analysis = analyse(
+                    snapshot,
+                    task.config,
+                    sandbox,
+                    lambda file, text: spool.write({"path": file.path, "text": text}, len(text)),
+                )
+            summary = _write(task, analysis, admission, snapshot.commit, sandbox, aside)
+            shutil.rmtree(aside / "spool")
     summary = replace(summary, seconds=round(time.monotonic() - start, 3), peak_bytes=_peak_bytes())
     write_json(aside / "summary.json", asdict(summary))
     finish_folder(aside, task.folder)
@@ -98,30 +103,19 @@ def _spooled(folder: Path) -> Iterator[tuple[str, str]]:
         yield from zip(batch.column("path").to_pylist(), batch.column("text").to_pylist(), strict=True)
 
 
-def _find_target(sandbox: Sandbox, spec: RepoSpec, texts: dict[str, str], config: TargetsConfig) -> Target | None:
-    """The target of the first source that has one; a source whose files are too much for the sandbox has none."""
-    for source in config.sources:
-        only = config.model_copy(update={"sources": (source,)})
-        with suppress(Stopped):
-            if target := sandbox.call(choose_target, spec, texts, only):
-                return target
-    return None
-
-
-def _find_license(sandbox: Sandbox, texts: dict[str, str]) -> str:
-    try:
-        return sandbox.call(license_of, texts)
-    except Stopped:
-        return UNKNOWN
-
-
-def _write(task: UnitTask, analysis: Analysis, commit: str, sandbox: Sandbox, folder: Path) -> UnitSummary:
-    spec = task.spec
+def _write(
+    task: UnitTask, analysis: Analysis, admission: Admission, commit: str, sandbox: Sandbox, folder: Path
+) -> UnitSummary:
+    spec, config = task.spec, task.config
     identity = f"{spec.name}@{commit}"
     linked = {path: analysis.texts[to] for path, to in analysis.links.items() if to in analysis.texts}
-    at_root = {path: text for path, text in (analysis.texts | linked).items() if "/" not in path}
-    target = _find_target(sandbox, spec, at_root, task.config.targets)
-    written = _write_files(identity, analysis, target, commit, sandbox, folder)
+    small = analysis.texts | linked
+    texts = partial(_spooled, folder)
+    changes = without_sources(analysis, texts, sandbox)
+    kept = [f.path for f in analysis.files if f.fate == KEPT and changes.get(f.path, "") is not None]
+    choice = choose(spec, small, kept, partial(changed, texts, changes), admission.license, config.targets, sandbox)
+    guarded = Guarded(choice, texts, changes, small, short_name(spec.name), config.leakage, sandbox)
+    written = _write_files(identity, analysis, guarded, commit, folder)
     edges = [e for e in analysis.graph.edges if e.source in written.kept and e.target in written.kept]
     with _writer(folder, "edges", EDGES) as writer:
         for edge in edges:
@@ -133,9 +127,11 @@ def _write(task: UnitTask, analysis: Analysis, commit: str, sandbox: Sandbox, fo
         ref=spec.ref or "HEAD",
         family=spec.name,
         split="",  # given at assembly, when all families are known
-        license=_find_license(sandbox, at_root),
+        license=admission.license,
         languages=tuple(written.languages),
-        target=target,
+        targets=guarded.targets(),
+        considered=tuple(choice.considered),
+        refused="",
         boundary=written.boundary,
         quality=analysis.ordered.quality,
         files=len(analysis.files),
@@ -143,24 +139,48 @@ def _write(task: UnitTask, analysis: Analysis, commit: str, sandbox: Sandbox, fo
         kept_bytes=written.kept_bytes,
     )
     write_json(folder / "repository.json", repository_row(repository))
+    return _summary(repository, written.fates, len(edges))
+
+
+def _write_refused(task: UnitTask, admission: Admission, commit: str, folder: Path) -> UnitSummary:
+    """A repository that is not taken: a row that says why, and nothing of what it holds."""
+    spec = task.spec
+    repository = Repository(
+        id=f"{spec.name}@{commit}",
+        name=spec.name,
+        commit=commit,
+        ref=spec.ref or "HEAD",
+        family=spec.name,
+        split="",
+        license=admission.license,
+        languages=(),
+        targets=(),
+        considered=(),
+        refused=admission.refused,
+        boundary="",
+        quality=OrderQuality(),
+        files=0,
+        kept_files=0,
+        kept_bytes=0,
+    )
+    for table, schema in (("files", FILES), ("edges", EDGES)):
+        with _writer(folder, table, schema):
+            pass
+    write_json(folder / "repository.json", repository_row(repository))
+    return _summary(repository, Counter(), 0)
+
+
+def _summary(repository: Repository, fates: Counter[str], edges: int) -> UnitSummary:
     return UnitSummary(
-        id=identity,
-        fates=dict(sorted(written.fates.items())),
-        kept_bytes=written.kept_bytes,
-        target_source=target.source if target else "",
-        edges=len(edges),
+        id=repository.id,
+        fates=dict(sorted(fates.items())),
+        kept_bytes=repository.kept_bytes,
+        targets={guarded.target.style: guarded.target.source for guarded in repository.targets},
+        refused=repository.refused,
+        edges=edges,
         seconds=0.0,
         peak_bytes=0,
     )
-
-
-def _without_description(sandbox: Sandbox, path: str, text: str, target: Target | None) -> str | None:
-    if posixpath.basename(path) not in DESCRIPTIONS:
-        return text
-    try:
-        return sandbox.call(without_description, path, text, target.text if target else None)
-    except Stopped:
-        return None
 
 
 @dataclass(slots=True)
@@ -172,15 +192,11 @@ class _Written:
     boundary: str
 
 
-def _write_files(
-    identity: str, analysis: Analysis, target: Target | None, commit: str, sandbox: Sandbox, folder: Path
-) -> _Written:
-    """Write a row per file, joining the spooled texts with their places; what would leak leaves here."""
+def _write_files(identity: str, analysis: Analysis, guarded: Guarded, commit: str, folder: Path) -> _Written:
+    """Write a row per file, joining the guarded texts with their places."""
     placed = {p.path: p for p in analysis.ordered.placed}
-    removed = source_paths(analysis.files, analysis.links)
-    texts = _spooled(folder)
+    texts = iter(guarded)
     boundary = Boundary(commit)
-    quotes = Quotes(target.text) if target else None
     written = _Written(set(), Counter(), [], 0, "")
     files_of: Counter[str] = Counter()
     bytes_of: Counter[str] = Counter()
@@ -190,11 +206,8 @@ def _write_files(
             if file.fate == KEPT:
                 path, text = next(texts)
                 assert path == file.path
-                text = _without_description(sandbox, path, text, target)
-                if text is None or path in removed:
-                    file, text = replace(file, fate=TARGET_SOURCE), None
-                elif quotes is not None:
-                    text = quotes.blank(text)
+                if text is None:
+                    file = replace(file, fate=TARGET_SOURCE)
             row = file_row(identity, file)
             written.fates[file.fate] += 1
             if text is not None:
@@ -234,12 +247,14 @@ def restore_unit(dataset: Dataset, repository: dict[str, Any], folder: Path) -> 
         id=repository["id"],
         fates=dict(sorted(counts["files"].items())),
         kept_bytes=repository["kept_bytes"],
-        target_source=repository["target_source"] or "",
+        targets={target["style"]: target["source"] for target in repository["targets"]},
+        refused=repository["refused"],
         edges=counts["edges"].total(),
         seconds=0.0,
         peak_bytes=0,
     )
-    write_json(aside / "repository.json", {**repository, "split": ""})
+    targets = [{**target, "duplicate_of": None} for target in repository["targets"]]
+    write_json(aside / "repository.json", {**repository, "split": "", "targets": targets})
     write_json(aside / "summary.json", asdict(summary))
     finish_folder(aside, folder)
 

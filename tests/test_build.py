@@ -144,7 +144,7 @@ def test_a_long_repository_leaves_out_its_lowest_ranked_files(make_repo, tmp_pat
 
 def test_short_repositories_share_a_row(make_repo, tmp_path):
     names = [str(make_repo({**PYTHON, "n.py": f"n = {i}\n"}, f"repo{i}")) for i in range(5)]
-    run(tmp_path, names, split={"validation": 0, "test": 0})
+    run(tmp_path, names, split={"validation": 0, "test": 0}, targets={"max_similarity": None})
     dataset = Dataset(tmp_path / "out")
     rows = [
         dataset.packed_row("packed/2k/train", i) for i in range(sum(s.rows for s in dataset.shards("packed/2k/train")))
@@ -166,7 +166,7 @@ def test_short_repositories_share_a_row(make_repo, tmp_path):
 def test_datasets_loads_every_config_with_no_code_of_ours(make_repo, tmp_path):
     repos = [str(make_repo({**PYTHON, "n.py": f"n = {i}\n"}, f"repo{i}")) for i in range(2)]
     lines = [json.dumps({"repo": repos[0], "split": "train"}), json.dumps({"repo": repos[1], "split": "test"})]
-    run(tmp_path, lines)
+    run(tmp_path, lines, targets={"max_similarity": None})
     out = str(tmp_path / "out")
     load = lambda name, **kw: datasets.load_dataset(out, name, cache_dir=str(tmp_path / "hf"), **kw)  # noqa: E731
     packed = load("packed-2k")
@@ -298,7 +298,7 @@ def test_splits_by_hash_do_not_depend_on_the_rest_of_the_list(make_repo, tmp_pat
 
 def test_a_repository_without_a_target_has_files_but_no_row(make_repo, tmp_path):
     result = run(tmp_path, [str(make_repo({"a.py": "x = 1\n"})), str(make_repo(PYTHON, "other"))])
-    assert result.targets == {"none": 1, "metadata": 1}
+    assert result.targets == {"line": {"metadata": 1, "none": 1}, "paragraph": {"none": 2}}
     assert result.packed["2k"]["documents"] == 1
     assert result.repositories == 2
 
@@ -310,14 +310,14 @@ def test_a_target_longer_than_the_row_is_refused_not_cut(make_repo, tmp_path):
         [json.dumps({"repo": str(make_repo(PYTHON)), "summary": words})],
         pack={"lengths": [256, 8192]},
     )
-    assert result.refused == {"256: target longer than the row": 1}
+    assert result.refused == {"256 paragraph: target longer than the row": 1}
     assert result.packed["8k"]["documents"] == 1
 
 
 @pytest.mark.parametrize("files", [{}, {"only.png": b"\0\1"}, {"README.md": README}])
 def test_repositories_with_nothing_to_read(make_repo, tmp_path, files):
     result = run(tmp_path, [json.dumps({"repo": str(make_repo(files)), "summary": "Nothing is here."})])
-    assert result.refused == {"2k: no kept file": 1, "8k: no kept file": 1}
+    assert result.refused == {"2k line: no kept file": 1, "8k line: no kept file": 1}
     assert not result.failures
     assert Dataset(tmp_path / "out").repositories()[0]["files"] == len(files)
 
@@ -339,7 +339,7 @@ def test_symbolic_links_are_names_and_nothing_more(make_repo, tmp_path):
     run(tmp_path, [str(repo)])
     dataset = Dataset(tmp_path / "out")
     (repository,) = dataset.repositories()
-    assert repository["target_source"] == "readme:README.md"
+    assert [t["source"] for t in repository["targets"]] == ["readme:README.md"]
     fates = {r["path"]: r["fate"] for r in dataset.rows("files")}
     assert fates["pkg/README.md"] == "target-source"
     assert {p for p, fate in fates.items() if fate == "symlink"} == {
@@ -437,7 +437,7 @@ def test_a_date_in_a_readme_is_not_the_time_of_the_build(make_repo, tmp_path):
     text = "Built at |now| with very many useful words.\n\n.. |now| date:: %H:%M:%S %f\n"
     run(tmp_path, [str(make_repo({"README.rst": text, "a.py": "x = 1\n"}))])
     (row,) = Dataset(tmp_path / "out").repositories()
-    assert not re.search(r"\d", row["target"] or "")
+    assert not any(re.search(r"\d", target["text"]) for target in row["targets"])
 
 
 def test_hostile_names_and_contents(make_repo, tmp_path):
@@ -561,8 +561,9 @@ def test_tables_of_many_batches_and_shards_read_back(make_repo, tmp_path):
     files = {f"f{i:03d}.txt": f"line {i}\n" * 400 for i in range(60)} | {"README.md": README}
     repos = [str(make_repo({**files, "x": f"{i}"}, f"repo{i}")) for i in range(3)]
     small = {"max_bytes": 66_000, "batch_bytes": 20_000}
-    run(tmp_path, repos, out="small", shards=small, split={"validation": 0, "test": 0})
-    run(tmp_path, repos, out="large", split={"validation": 0, "test": 0})
+    same = {"split": {"validation": 0, "test": 0}, "targets": {"max_similarity": None}}
+    run(tmp_path, repos, out="small", shards=small, **same)
+    run(tmp_path, repos, out="large", **same)
     a, b = Dataset(tmp_path / "small"), Dataset(tmp_path / "large")
     assert len(a.shards("packed/8k/train")) > 1
     for table in b.tables():

@@ -67,7 +67,7 @@ def test_the_other_context_is_another_repositorys(config, data, monkeypatch):
 def test_means_and_errors():
     from eval.likelihood import Score
 
-    got = summarise([Score("a", 4.0, 2, 8), Score("b", 12.0, 3, 6)])
+    got = summarise([Score("a", "line", 4.0, 2, 8), Score("b", "line", 12.0, 3, 6)])
     assert got["n"] == 2
     assert got["nll_per_token"] == 3.0
     assert got["nll_per_token_stderr"] == pytest.approx(1.0)
@@ -191,7 +191,7 @@ def test_places_that_cannot_be_summarized(config, tmp_path, make_repo):
         summarize(make_repo({"a.py": "x = 1\n" * 400}, "large"), str(config.model.base), "line", 512, None, Silent())
     with pytest.raises(UsageError, match=r"--length 1k is more than the context of .*, 512; lower it"):
         summarize(repo, str(config.model.base), "line", 1024, None, Silent())
-    assert isinstance(Example("r", None, None, 0), Example)
+    assert isinstance(Example("r", "line", None, None, 0), Example)
 
 
 def test_a_summary_cannot_steer_a_terminal(tmp_path):

@@ -1,206 +1,120 @@
-"""Where summaries come from, and that none of it stays in the context."""
+"""Where summaries come from, which are good enough, and what is recorded of the others."""
 
 import json
 
 import pytest
 
+from repo2ctx.choosing import choose
 from repo2ctx.config import TargetsConfig
-from repo2ctx.leakage import Quotes, source_paths, without_description
-from repo2ctx.licenses import license_of
-from repo2ctx.records import KEPT, RepoSpec, SourceFile
-from repo2ctx.targets import choose_target, markdown_lead, restructured_lead
+from repo2ctx.filters import Duplicates, NamesFound, code_names, foreign_language, rejection
+from repo2ctx.licenses import PERMISSIVE, allows, license_of
+from repo2ctx.prose import first_sentence
+from repo2ctx.records import RepoSpec
+from repo2ctx.sandbox import Sandbox
 
 SAID = "A small index of plain-text notes"
+LONG = (
+    "Ferry keeps jobs in a queue on disk and runs them again when they fail. A job is a function with its arguments; what it "
+    "returns is stored beside it, so that a program which was stopped goes on where it was. There is no server to run, "
+    "and the files can be read with any tool."
+)
 SPEC = RepoSpec("a/b", "https://github.com/a/b", "github.com/a/b")
-MANIFESTS = {
-    "pyproject.toml": f'[project]\nname = "x"\ndescription = "{SAID}"\nversion = "1"\n',
-    "setup.cfg": f"[metadata]\nname = x\ndescription = {SAID}\nversion = 1\n",
-    "setup.py": f'import os\nfrom setuptools import setup\nsetup(name="x", description="{SAID}", version="1")\n',
-    "package.json": json.dumps({"name": "x", "description": SAID, "version": "1"}, indent=2),
-    "Cargo.toml": f'[package]\nname = "x"\ndescription = """\n{SAID}"""\nversion = "1"\n',
-    "pom.xml": f'<project xmlns="http://maven.apache.org/POM/4.0.0"><description>\n {SAID}\n</description></project>',
-    "composer.json": json.dumps({"description": SAID}),
-}
 
 
-@pytest.mark.parametrize("name", MANIFESTS)
-def test_descriptions_are_read_and_emptied_in_place(name):
-    target = choose_target(SPEC, {name: MANIFESTS[name]}, TargetsConfig())
-    assert target is not None
-    assert (target.text, target.source, target.style) == (SAID, f"metadata:{name}", "line")
-    emptied = without_description(name, MANIFESTS[name], target.text)
-    assert emptied is not None
-    assert SAID not in emptied
-    assert choose_target(SPEC, {name: emptied}, TargetsConfig()) is None
-    assert ("name" in emptied) == ("name" in MANIFESTS[name])
+def chosen(small, spec=SPEC, files=None, **settings):
+    """(style -> (source, text), [(style, source, fate)]) of a repository with these small files and code files."""
+    code = files or {}
+    with Sandbox(20, 3 << 30) as sandbox:
+        found = choose(spec, small, list(code), lambda: code.items(), "MIT", TargetsConfig(**settings), sandbox)
+    return {t.style: (t.source, t.text) for t in found.targets}, [(c.style, c.source, c.fate) for c in found.considered]
 
 
-def test_escaped_and_nested_descriptions():
-    text = json.dumps({"description": 'Says "hi" \\ to all the people', "x": {"description": "of something else here"}})
-    assert without_description("package.json", text, None) == text.replace(
-        json.dumps('Says "hi" \\ to all the people'), '""'
-    )
-    below = '[package]\ndescription = "Only this crate of the workspace"\n'
-    assert without_description("crates/a/Cargo.toml", below, "Another text") == below
-    assert without_description("crates/a/Cargo.toml", below, "Only this crate of the workspace") != below
+def test_sources_are_tried_in_the_configured_order_for_each_style():
+    small = {"package.json": json.dumps({"description": SAID}), "README.md": f"# x\n\n{LONG}\n"}
+    targets, considered = chosen(small)
+    assert targets == {"line": ("metadata:package.json", SAID), "paragraph": ("readme:README.md", LONG)}
+    assert ("line", "readme:README.md", "spare") in considered
+    targets, _ = chosen(small, sources=("readme", "metadata"))
+    assert targets["line"] == ("readme:README.md", first_sentence(LONG))
+    listed = RepoSpec("a/b", "u", "github.com/a/b", summary="What the list says")
+    assert chosen(small, listed)[0]["line"] == ("list", "What the list says")
+    assert set(chosen(small, styles=("paragraph",))[0]) == {"paragraph"}
+    assert chosen({}) == ({}, [])
 
 
-def test_a_description_that_cannot_be_emptied_takes_the_file_out():
-    text = 'from setuptools import setup\nD = "A small index of notes"\nsetup(description="A small index of notes")\n'
-    assert without_description("setup.py", text, None) is None
-
-
-def test_setup_py_is_never_run(tmp_path):
-    trap = tmp_path / "sprung"
-    text = f'open({str(trap)!r}, "w")\nfrom setuptools import setup\nsetup(description="A small index of notes")\n'
-    target = choose_target(SPEC, {"setup.py": text}, TargetsConfig())
-    assert target is not None
-    assert not trap.exists()
-
-
-def test_sources_are_tried_in_the_configured_order():
-    texts = {
-        "package.json": MANIFESTS["package.json"],
-        "README.md": "# x\n\nReads notes and finds the words in them.\n",
-    }
-    spec = RepoSpec("a/b", "u", "n", summary="What the list says")
-    config = TargetsConfig()
-    assert choose_target(spec, texts, config).source == "list"
-    assert choose_target(SPEC, texts, config).source == "metadata:package.json"
-    assert choose_target(SPEC, texts, TargetsConfig(sources=("readme", "metadata"))).source == "readme:README.md"
-    assert (
-        choose_target(SPEC, {"README.md": texts["README.md"]}, config).text
-        == "Reads notes and finds the words in them."
-    )
-    assert choose_target(SPEC, {}, config) is None
-
-
-def test_too_short_and_too_long_are_passed_over():
-    texts = {"package.json": '{"description": "A library"}', "README.md": "word " * 900}
-    assert choose_target(SPEC, texts, TargetsConfig()) is None
-
-
-def test_markdown_lead_is_prose_only():
-    text = """<p align="center"><img src="x.png"></p>
-
-[![Build](https://x.example/b.svg)](https://x.example) [![License](l.svg)](l)
-
-# Ferry
-
-[Docs](d) | [Chat](c)
-
-Ferry is a **queue** that [retries](https://x.example/retry) what
-failed, with `backoff` &amp; jitter.
-
-It stores jobs on disk.<br>
-
-## Installation
-
-Run this command to install all of it.
-"""
-    assert markdown_lead(text) == (
-        "Ferry is a queue that retries what failed, with backoff & jitter.\n\nIt stores jobs on disk."
-    )
-    assert markdown_lead(
-        "# T\n\n## Install\n\nRun this to install it.\n\n## What it is\n\nIt sorts letters by their weight."
-    ) == ("It sorts letters by their weight.")
+def test_the_documentation_of_the_main_package_is_a_source():
+    files = {"src/b/__init__.py": f'"""{SAID}.\n\n{LONG}\n"""\n', "src/b/other.py": "x = 1\n"}
+    targets, _ = chosen({}, files=files)
+    assert targets["line"] == ("docstring:src/b/__init__.py", f"{SAID}.")
+    assert targets["paragraph"][1] == f"{SAID}.\n\n{LONG}"
+    assert chosen({}, files={"b.go": f"// Package b is {SAID.lower()}.\npackage b\n"})[0]["line"][0] == "metadata:b.go"
 
 
 @pytest.mark.parametrize(
-    "pointer",
+    ("text", "style", "why"),
     [
-        "Please follow the documentation at its own site!",
-        "This README is just a quick start document for you.",
-        "Visit our site for extensive documentation of it.",
-        "For more information, see the guide to all of it.",
-        "Website | Guides | API Docs | Chat and more",
-        "The editor (an npm package) supports:",
-        "Authors: Some One and Some Other, both of them",
-        "We're excited to announce the release of version 2!",
+        ("A library", "line", "too-short: 2 words"),
+        ("word " * 31, "line", "too-long: 31 words"),
+        (SAID, "paragraph", "too-short: 6 words"),
+        ("TODO: say what this project does", "line", "template"),
+        ("Add a short description of it here", "line", "template"),
+        ("This project was bootstrapped with a tool", "line", "template"),
+        ("My new awesome example project", "line", "template"),
+        ("Reads {{ cookiecutter.name }} and writes it", "line", "template"),
+        ("A tool that reads the following files:", "line", "unfinished"),
+        ("Bibliothek für die schnelle Suche in langen Texten", "line", "language: de"),
+        ("a b a b a b a b a b a b", "line", "repetitive"),
+        ("The Laravel Framework of Laravel Framework", "line", "only-name"),
+        (SAID, "line", ""),
+        (LONG, "paragraph", ""),
     ],
 )
-def test_pointers_and_lead_ins_are_no_summary(pointer):
-    prose = "Reads and writes tables of any size, one column at a time."
-    assert markdown_lead(f"# T\n\n{pointer}\n\n{prose}\n") == prose
-    assert markdown_lead(f"# T\n\n{pointer}\n\n## What it is\n\n{prose}\n") == prose
+def test_filters_say_why(text, style, why):
+    found = rejection(text, style, "laravel/framework", TargetsConfig())
+    assert found.startswith(why)
+    assert bool(found) == bool(why)
 
 
-def test_a_sentence_that_leads_in_to_a_list_is_cut():
-    text = "# T\n\nA runtime for asynchronous programs, small and fast. It is:\n\n- **Fast**\n"
-    assert markdown_lead(text) == "A runtime for asynchronous programs, small and fast."
+def test_languages():
+    assert foreign_language("Fast JSON parser", ("en",)) == ""
+    assert foreign_language("高性能なサーバを簡単に作るためのライブラリ", ("en",)) == "ja"
+    assert foreign_language("高性能なサーバを簡単に作るためのライブラリ", ("en", "ja")) == ""
+    assert foreign_language("Une bibliothèque pour écrire des applications", ()) == ""
 
 
-def test_restructured_lead_is_prose_only(tmp_path):
-    secret = tmp_path / "secret"
-    secret.write_text("The secret words are here now")
-    text = f"""
-=====
-Ferry
-=====
-
-.. image:: x.png
-.. include:: {secret}
-.. raw:: html
-   :file: {secret}
-
-Ferry is a **queue** that `retries <https://x.example>`_ what failed, with ``backoff``.
-
-Install
--------
-
-Run this command to install all of it.
-"""
-    assert restructured_lead(text) == "Ferry is a queue that retries what failed, with backoff."
-    assert restructured_lead("") == ""
-    assert isinstance(restructured_lead("=" * 3 + "\nx\n" + "-" * 9 + "\n.. :: \n|`*"), str)
+def test_names_must_be_in_the_code():
+    text = "Use `FerryQueue` and `retry_later`, or call run_all(); `pip install ferry`, `v1.2` and GitHub are no names."
+    assert sorted(code_names(text)) == ["FerryQueue", "retry_later", "run_all"]
+    found = NamesFound(code_names(text))
+    found.see("class FerryQueue: pass")
+    assert found.rejection(code_names(text), TargetsConfig()).startswith("names-not-in-code: 1 of 3")
+    found.see("def retry_later(): run_all()")
+    assert found.done
+    assert found.rejection(code_names(text), TargetsConfig()) == ""
+    small = {"README.md": "# x\n\n" + LONG + " It has `FerryQueue`, `retry_later` and `run_all`.\n"}
+    assert any(style == "paragraph" and why.startswith("names-not-in-code: 0 of") for style, _, why in chosen(small)[1])
+    assert "paragraph" in chosen(small, files={"a.py": "FerryQueue retry_later"})[0]
 
 
-def test_readmes_and_their_copies_leave_the_context():
-    def file(path: str, blob: str, size: int = 10) -> SourceFile:
-        return SourceFile(path, blob, size, KEPT)
-
-    files = (
-        file("README.md", "1"),
-        file("README.zh-CN.md", "2"),
-        file("readme_ja.rst", "3"),
-        file("docs/index.md", "1"),
-        file("src/readme.py", "4"),
-        file("packages/a/README.md", "5"),
-        file("empty/__init__.py", "0", 0),
-    )
-    assert source_paths(files, {}) == {"README.md", "README.zh-CN.md", "readme_ja.rst", "docs/index.md"}
-    link = (file("README.md", "9"), file("docs/intro.md", "7"), file("site/intro.md", "7"))
-    assert source_paths(link, {"README.md": "docs/intro.md"}) == {"docs/intro.md", "site/intro.md"}
+def test_targets_of_two_repositories_that_say_the_same():
+    duplicates = Duplicates(0.7)
+    assert duplicates.add("a", LONG) == ""
+    assert duplicates.add("b", LONG.replace("Ferry", "Barge")) == "a"
+    assert duplicates.add("c", "Something else is said here, of another thing altogether.") == ""
+    assert duplicates.add("d", LONG) == "a"
 
 
 @pytest.mark.parametrize(
-    "quote",
+    ("expression", "allowed"),
     [
-        '__description__ = "Keeps plain-text notes and finds them by their words."',
-        "# keeps plain-text notes\n#   and finds them by their words",
-        "/*\n * KEEPS PLAIN-TEXT NOTES AND\n * FINDS THEM BY THEIR WORDS.\n */",
-        "<p>Keeps <b>plain-text</b> notes and finds\nthem by their words.</p>",
-        '"Keeps plain-text notes " "and finds them by their words"',
+        ("MIT", True), ("GPL-3.0-only", False), ("MIT OR GPL-3.0-only", True), ("MIT AND GPL-3.0-only", False),
+        ("(MIT OR GPL-2.0-only) AND Apache-2.0 WITH LLVM-exception", True), ("GPL-2.0-only AND GPL-3.0-only OR MIT", True),
+        ("NOASSERTION", False), ("", False), ("MIT OR", False), ("(MIT", False), ("MIT)", False), ("MIT MIT", False),
+        ("(" * 100_000, False),
     ],
-)
-def test_sentences_of_the_target_are_blanked_wherever_they_stand(quote):
-    quotes = Quotes("Keeps plain-text notes and finds them by their words. It is fast.\n\nStores its index on disk.")
-    text = f"x = 1\n{quote}\ny = 2\n"
-    blanked = quotes.blank(text)
-    assert "finds" not in blanked.lower()
-    assert blanked.startswith("x = 1\n")
-    assert blanked.endswith("\ny = 2\n")
-    assert "stores" not in quotes.blank("He stores its index on disk. stores its index on disk").lower()
-
-
-def test_code_that_shares_words_with_the_target_is_left_alone():
-    quotes = Quotes("Keeps plain-text notes and finds them by their words. It is fast.")
-    for text in (
-        "notes = keep(text)\nfinds(words, by=them)\n",
-        "It is fast.",
-        "xKeeps plain-text notes and finds them by their wordsy",
-    ):
-        assert quotes.blank(text) == text
+)  # fmt: skip
+def test_licences_that_can_be_satisfied(expression, allowed):
+    assert allows(expression, PERMISSIVE) is allowed
 
 
 def test_licences():

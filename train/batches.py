@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from repo2ctx.errors import ConfigError
-from repo2ctx.schema import Dataset
+from repo2ctx.schema import Dataset, target_text
 from repo2ctx.tokens import Tokenizer
 
 _LONGEST_CHECKED = 1 << 16  # characters of a file
@@ -74,7 +74,8 @@ class Rows:
         row = self.dataset.packed_row(self.table, 0)
         segment = row["segments"][0]
         repository, ids = segment["repository"], row["input_ids"]
-        target = next(r["target"] for r in self.dataset.repositories() if r["id"] == repository)
+        row_of = next(r for r in self.dataset.repositories() if r["id"] == repository)
+        target = target_text(row_of, segment["style"])
         yield f"the target of {repository}", target, ids[segment["target_start"] : segment["target_end"] - 1].tolist()
         spans = {s["path"]: s for s in row["spans"] if s["segment"] == 0 and s["fidelity"] == "full"}
         for batch in self.dataset.of_repository("files", repository, ("path", "text")):

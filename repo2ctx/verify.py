@@ -1,0 +1,147 @@
+"""Checks a finished build from what it wrote alone: nothing is fetched, cloned or parsed.
+
+Hashes of every shard; each document's parts against its repository (texts by hash, target, split); repositories and families
+in one split only; and the leak figures of every row, measured anew on the decoded context and compared with those that the
+row states and with the limits of the configuration.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from repo2ctx.config import LeakageConfig, TokensConfig
+from repo2ctx.errors import OutputError
+from repo2ctx.leakage import over_limit
+from repo2ctx.overlap import Overlap
+from repo2ctx.progress import Reporter
+from repo2ctx.records import short_name
+from repo2ctx.schema import Dataset, usable_targets
+from repo2ctx.tokens import Tokenizer, load_tokenizer
+
+
+@dataclass(slots=True)
+class Verified:
+    """What was checked, the leak figures found, and every problem, each as a line that names its place."""
+
+    shards: int = 0
+    documents: int = 0
+    spans: int = 0
+    largest_share: float = 0.0
+    longest_run: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def verify(out: Path, reporter: Reporter) -> Verified:
+    """Check a build. Raises OutputError if it has no readable manifest; what is wrong below it is in `problems`."""
+    dataset = Dataset(out)
+    found = Verified()
+    reporter.stage("tables", len(dataset.tables()))
+    sound = []
+    for table in dataset.tables():
+        found.shards += len(dataset.shards(table))
+        try:
+            dataset.check(table)
+            sound.append(table)
+        except OutputError as error:
+            found.problems.append(str(error))
+        reporter.advance("")
+    if "repositories" not in sound:
+        return found
+    repositories = {row["id"]: row for row in dataset.repositories()}
+    found.problems += _splits(repositories)
+    tokenizer = load_tokenizer(TokensConfig.model_validate(dataset.manifest["config"]["tokens"]))
+    if tokenizer.fingerprint != dataset.manifest["tokenizer_fingerprint"]:
+        found.problems.append(f"{out}: the tokenizer that the configuration names is not the one it was packed with")
+        return found
+    limits = LeakageConfig.model_validate(dataset.manifest["config"]["leakage"])
+    for table in sound:
+        if table.startswith("packed/"):
+            reporter.stage(table, sum(shard.rows for shard in dataset.shards(table)))
+            _packed(dataset, table, repositories, tokenizer, limits, found, reporter)
+    return found
+
+
+def _splits(repositories: dict[str, Any]) -> Iterator[str]:
+    splits: dict[str, set[str]] = {}
+    for row in repositories.values():
+        splits.setdefault(row["family"], set()).add(row["split"])
+    for family, names in sorted(splits.items()):
+        if len(names) > 1:
+            yield f"family {family}: lies in several splits: {', '.join(sorted(names))}"
+
+
+def _packed(
+    dataset: Dataset,
+    table: str,
+    repositories: dict[str, Any],
+    tokenizer: Tokenizer,
+    limits: LeakageConfig,
+    found: Verified,
+    reporter: Reporter,
+) -> None:
+    split = table.rpartition("/")[2]
+    for index in range(sum(shard.rows for shard in dataset.shards(table))):
+        row = dataset.packed_row(table, index)
+        for number, segment in enumerate(row["segments"]):
+            where = f"{table}, row {index}, segment {number} ({segment['repository']}, {segment['style']})"
+            spans = [span for span in row["spans"] if span["segment"] == number]
+            repository = repositories.get(segment["repository"])
+            found.documents += 1
+            found.spans += len(spans)
+            if repository is None:
+                found.problems.append(f"{where}: its repository has no row in `repositories`")
+                continue
+            if repository["split"] != split:
+                found.problems.append(f"{where}: its repository is of split {repository['split']}")
+            said = _Document(row["input_ids"], segment, spans, repository, tokenizer, limits)
+            found.problems += [f"{where}: {problem}" for problem in said.problems()]
+            found.largest_share = max(found.largest_share, said.share)
+            found.longest_run = max(found.longest_run, said.run)
+        reporter.advance("")
+
+
+class _Document:
+    """One segment of a packed row, read back."""
+
+    def __init__(
+        self,
+        ids: npt.NDArray[np.int32],
+        segment: dict[str, Any],
+        spans: list[dict[str, Any]],
+        repository: dict[str, Any],
+        tokenizer: Tokenizer,
+        limits: LeakageConfig,
+    ):
+        self.ids, self.segment, self.spans = ids, segment, spans
+        self.repository, self.tokenizer, self.limits = repository, tokenizer, limits
+        self.share, self.run = 0.0, 0
+
+    def problems(self) -> Iterator[str]:
+        segment = self.segment
+        target_ids = self.ids[segment["target_start"] : segment["target_end"]]
+        target = self.tokenizer.decode(target_ids[:-1].tolist())
+        said = [t["text"] for t in usable_targets(self.repository) if t["style"] == segment["style"]]
+        if said != [target] or target_ids[-1:].tolist() != [self.tokenizer.eos]:
+            yield "its target is not the one in `repositories`"
+        for span in self.spans:
+            text = self.tokenizer.decode(self.ids[span["start"] : span["end"]].tolist())
+            if span["fidelity"] == "full" and hashlib.sha256(text.encode()).hexdigest() != span["text_sha256"]:
+                yield f"{span['path']}: its tokens do not decode to the text with its hash"
+        overlap = Overlap(target, short_name(self.repository["name"]))
+        context = self.tokenizer.decode(self.ids[segment["start"] : segment["target_start"]].tolist())
+        measure = overlap.measure(overlap.runs(context))
+        self.share, self.run = measure.share, measure.run
+        if (measure.share, measure.run) != (segment["leak_share"], segment["leak_run"]):
+            yield (
+                f"its context holds {measure.share:.2%} of the target's 8-grams and a run of {measure.run} words; the row "
+                f"states {segment['leak_share']:.2%} and {segment['leak_run']}"
+            )
+        if over_limit(overlap, measure, self.limits):
+            yield f"leak: {measure.share:.2%} of the target's 8-grams, a run of {measure.run} words: over the limit"
