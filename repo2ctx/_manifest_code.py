@@ -10,7 +10,7 @@ import ast
 import inspect
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from repo2ctx._manifest_values import Value
@@ -182,15 +182,17 @@ def _value(pieces: Sequence[Piece], rank: int) -> Value:
     return Value("".join(p[2] for p in pieces), tuple((p[0], p[1], p[3]) for p in pieces), rank)
 
 
-def _joined(text: str, at: int) -> list[Piece]:
-    """The strings from `at`, put together by plus signs."""
+def _joined(
+    text: str, at: int, read: Callable[[str, int], Piece | None] = _string, joiner: re.Pattern[str] = _PLUS
+) -> list[Piece]:
+    """The strings from `at`, put together by plus signs, or whatever else joins them."""
     pieces: list[Piece] = []
-    while piece := _string(text, at):
+    while piece := read(text, at):
         pieces.append(piece)
-        plus = _PLUS.match(text, piece[1])
-        if not plus:
+        joint = joiner.match(text, piece[1])
+        if not joint:
             break
-        at = plus.end()
+        at = joint.end()
     return pieces
 
 
@@ -290,15 +292,7 @@ def gem_values(text: str) -> Iterator[Value]:
         if heredoc:
             yield _value([heredoc], rank)
             continue
-        pieces: list[Piece] = []
-        at = match.end()
-        while piece := _ruby_string(text, at):
-            pieces.append(piece)
-            joiner = _RUBY_JOINER.match(text, piece[1])
-            if not joiner:
-                break
-            at = joiner.end()
-        if pieces:
+        if pieces := _joined(text, match.end(), _ruby_string, _RUBY_JOINER):
             yield _value(pieces, rank)
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from repo2ctx.config import LimitsConfig, SelectionConfig
 from repo2ctx.licenses import PERMISSIVE, UNKNOWN, allows, license_of, tells_license
 from repo2ctx.records import KEPT
-from repo2ctx.sandbox import Sandbox, Stopped
+from repo2ctx.sandbox import Sandbox
 from repo2ctx.selection import decode, fate_by_entry
-from repo2ctx.snapshot import SUBMODULE, Snapshot
+from repo2ctx.snapshot import Snapshot
 
 _MAX_BYTES = 1 << 20  # of a file that says the licence
 _MOST_READ = 64  # such files
@@ -29,21 +29,17 @@ class Admission:
 
 def admit(snapshot: Snapshot, limits: LimitsConfig, selection: SelectionConfig, sandbox: Sandbox) -> Admission:
     """Look at a repository's size and licence. Raises SnapshotError if its tree is damaged."""
-    entries = snapshot.entries()
-    sizes = iter(snapshot.sizes([e.blob for e in entries if e.mode != SUBMODULE]))
-    sized = [(e, None if e.mode == SUBMODULE else next(sizes)) for e in entries]
-    read = [(e, s) for e, s in sized if s is not None and fate_by_entry(e, s, selection.max_file_bytes) == KEPT]
+    read = [
+        (e, s) for e, s in snapshot.sized if s is not None and fate_by_entry(e, s, selection.max_file_bytes) == KEPT
+    ]
     asked = [e for e, s in read if "/" not in e.path and s <= _MAX_BYTES and tells_license(e.path)][:_MOST_READ]
     texts = {}
     for entry, data in zip(asked, snapshot.read([e.blob for e in asked]), strict=True):
         decoded = decode(data) if data is not None else ""
         if isinstance(decoded, tuple):
             texts[entry.path] = decoded[0]
-    try:
-        found = sandbox.call(license_of, texts)
-    except Stopped:
-        found = UNKNOWN
-    return Admission(found, _refusal(limits, len(entries), [s for _, s in read], found))
+    found = sandbox.call_or(UNKNOWN, license_of, texts)
+    return Admission(found, _refusal(limits, len(snapshot.sized), [s for _, s in read], found))
 
 
 def _refusal(limits: LimitsConfig, files: int, sizes: list[int], found: str) -> str:

@@ -7,7 +7,6 @@ read (manifests, READMEs, licences, import configuration) stay in memory.
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -21,11 +20,10 @@ from repo2ctx.parsing import scan
 from repo2ctx.records import KEPT, SourceFile, Syntax, TreeEntry
 from repo2ctx.sandbox import Sandbox, Stopped
 from repo2ctx.selection import Selected, fate_by_entry, is_code, is_vendored, read_text, role
-from repo2ctx.snapshot import SUBMODULE, Snapshot
+from repo2ctx.snapshot import Snapshot
 
 Sink = Callable[[SourceFile, str], None]
 
-_REMEMBERED = re.compile(r"readme", re.IGNORECASE)
 _MAX_REMEMBERED_BYTES = 1 << 20
 _MOST_REMEMBERED = 256 << 20  # characters of all such files together; people write a hundredth
 _NO_FILES = ("symlink", "submodule", "unusable-name", "name-collision")
@@ -64,9 +62,7 @@ def analyse(
     sink: called with each kept file and its text, in git's order. folder: only what lies in it, paths still
     from the repository's root. everything: vendored and generated files are parsed and ordered too.
     """
-    entries = [e for e in snapshot.entries() if not folder or e.path.startswith(folder + "/")]
-    sizes = iter(snapshot.sizes([e.blob for e in entries if e.mode != SUBMODULE]))
-    sized = [(e, None if e.mode == SUBMODULE else next(sizes)) for e in entries]
+    sized = [(e, size) for e, size in snapshot.sized if not folder or e.path.startswith(folder + "/")]
     judged = _judge(sized, config, everything)
     contents = snapshot.read([e.blob for e, size, fate in judged if fate == KEPT or _is_link(fate, size)])
     files: list[SourceFile] = []
@@ -170,7 +166,7 @@ def _source_file(entry: TreeEntry, size: int, selected: Selected) -> SourceFile:
 def _remember(path: str, length: int) -> bool:
     name = posixpath.basename(path)
     small = length <= _MAX_REMEMBERED_BYTES
-    return small and (is_config_file(name) or bool(_REMEMBERED.match(name)) or is_manifest(path))
+    return small and (is_config_file(name) or name.lower().startswith("readme") or is_manifest(path))
 
 
 def _ordered(

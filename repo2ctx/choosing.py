@@ -12,6 +12,7 @@ from repo2ctx.config import TargetsConfig
 from repo2ctx.docstrings import main_modules
 from repo2ctx.filters import NamesFound
 from repo2ctx.licenses import UNKNOWN
+from repo2ctx.prose import is_readme
 from repo2ctx.records import Considered, RepoSpec, Target
 from repo2ctx.sandbox import Sandbox, Stopped
 from repo2ctx.targets import Candidate, candidates
@@ -19,7 +20,6 @@ from repo2ctx.targets import Candidate, candidates
 CHOSEN, SPARE = "chosen", "spare"
 TextStream = Callable[[], Iterable[tuple[str, str]]]
 """Gives (path, text) of every kept file, anew at each call."""
-_README_FOLDERS = frozenset(["", ".github", "docs", "doc"])
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ def choose(
     small: path -> text of manifests and READMEs. kept: the paths of the files in the context, which `texts` streams.
     own_license: of the repository, and so of its own words.
     """
-    root = {path: text for path, text in small.items() if path.rpartition("/")[0].lower() in _README_FOLDERS}
+    root = {path: text for path, text in small.items() if "/" not in path or is_readme(path)}
     wanted = main_modules(kept, spec.name.rpartition("/")[2]) if {"metadata", "docstring"} & {*config.sources} else []
     found = {path: text for path, text in texts() if path in set(wanted)} if wanted else {}
     modules = {path: found[path] for path in wanted if path in found}

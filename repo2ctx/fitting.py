@@ -21,10 +21,9 @@ import pyarrow as pa
 
 from repo2ctx import prompt
 from repo2ctx.config import LeakageConfig, TokensConfig, length_name
-from repo2ctx.leakage import over_limit
-from repo2ctx.overlap import Overlap
+from repo2ctx.leakage import in_context
 from repo2ctx.packing import Fit
-from repo2ctx.records import KEPT, Document, Span, short_name
+from repo2ctx.records import KEPT, Document, Span
 from repo2ctx.schema import PACKED, Dataset, packed_batch, stream_batches, target_text, tokens
 from repo2ctx.shards import ShardWriter, finish_folder, partial_folder, write_json
 from repo2ctx.tokens import Tokenizer, load_tokenizer
@@ -50,7 +49,7 @@ class FitTask:
 @dataclass(frozen=True, slots=True)
 class FitSummary:
     """documents: for each length the documents' tokens and how many kept files they leave out, in the order written.
-    refused: for each length, and style where there are several, why there is no document."""
+    refused: for each length and style without a document (`32k line`), why."""
 
     documents: dict[str, list[dict[str, int]]]
     refused: dict[str, str]
@@ -88,10 +87,10 @@ def fit_repository(task: FitTask) -> FitSummary:
 
 def leaks(document: Document, target: str, tokenizer: Tokenizer, config: LeakageConfig) -> bool:
     """Measure how much of its target a document's context holds, note it there, and say whether it is over the limit."""
-    overlap = Overlap(target, short_name(document.repository.rpartition("@")[0]))
-    measure = overlap.measure(overlap.runs(tokenizer.decode(document.input_ids[: document.target_start].tolist())))
+    context = tokenizer.decode(document.input_ids[: document.target_start].tolist())
+    measure, over = in_context(target, document.repository.rpartition("@")[0], context, config)
     document.leak_share, document.leak_run = measure.share, measure.run
-    return over_limit(overlap, measure, config)
+    return over
 
 
 def read_fit_summary(folder: Path) -> FitSummary:

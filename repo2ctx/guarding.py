@@ -1,22 +1,30 @@
 """Takes one repository's texts through the leak guard: first what its sources are, then what its targets leave behind.
 
-`without_sources` needs no target. Both stream the texts and keep only what
-they change. Readers of manifests run in the sandbox; a file that they cannot read for sure leaves.
+`without_sources` needs no target. Both stream the texts and keep only what they change. Readers of manifests run in the sandbox;
+a file that they cannot read for sure leaves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 from repo2ctx.analysis import Analysis
 from repo2ctx.choosing import Choice, TextStream
 from repo2ctx.config import LeakageConfig
 from repo2ctx.docstrings import without_documentation
-from repo2ctx.leakage import Copies, Guard, is_prose_file, source_paths, without_descriptions
+from repo2ctx.leakage import (
+    Copies,
+    Guard,
+    is_own,
+    is_prose_file,
+    source_paths,
+    without_descriptions,
+    without_repetitions,
+)
 from repo2ctx.metadata import descriptions, is_manifest
 from repo2ctx.prose import is_readme
 from repo2ctx.records import GuardedTarget
-from repo2ctx.sandbox import Sandbox, Stopped
+from repo2ctx.sandbox import Sandbox
 
 Changes = dict[str, str | None]
 """Path -> what becomes of a file that does not stay as it is: its new text, or None if it leaves."""
@@ -32,10 +40,11 @@ def without_sources(analysis: Analysis, texts: TextStream, sandbox: Sandbox) -> 
         if path in changes:
             continue
         if is_manifest(path):
-            _change(changes, path, text, sandbox, without_descriptions, ())
+            if is_own(path):
+                _change(changes, path, text, sandbox, without_descriptions)
         elif is_prose_file(path, languages[path]) and copies.has(text):
             changes[path] = None
-    return {path: changes[path] for path in sorted(changes)}
+    return changes
 
 
 def changed(texts: TextStream, changes: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
@@ -65,7 +74,12 @@ class Guarded:
         self._choice, self._texts, self._changes = choice, texts, dict(changes)
         self._guard = Guard(choice.targets, name, config)
         said = [target.text for target in choice.targets]
-        said += [text for path in small if "/" not in path for text in _described(sandbox, path, small[path])]
+        said += [
+            text
+            for path in small
+            if "/" not in path and is_manifest(path)
+            for text in sandbox.call_or([], descriptions, path, small[path])
+        ]
         for path, text in texts():
             self._guard.see(path, text)
             before = self._changes.get(path, text)
@@ -73,8 +87,8 @@ class Guarded:
                 continue
             if path in choice.documented:
                 _change(self._changes, path, before, sandbox, without_documentation)
-            elif "/" in path and is_manifest(path):
-                _change(self._changes, path, before, sandbox, without_descriptions, said)
+            elif is_manifest(path) and not is_own(path):
+                _change(self._changes, path, before, sandbox, without_repetitions, said)
             after = self._changes.get(path, before)
             if after is not None:
                 self._guard.consider(path, after)
@@ -92,21 +106,9 @@ class Guarded:
         return tuple(GuardedTarget(target, share, leak) for target, share, leak in found)
 
 
-def _described(sandbox: Sandbox, path: str, text: str) -> Sequence[str]:
-    if not is_manifest(path):
-        return ()
-    try:
-        return sandbox.call(descriptions, path, text)
-    except Stopped:
-        return ()
-
-
 def _change(
     changes: Changes, path: str, text: str, sandbox: Sandbox, edit: Callable[..., str | None], *arguments: object
 ) -> None:
-    try:
-        after = sandbox.call(edit, path, text, *arguments)
-    except Stopped:
-        after = None
+    after = sandbox.call_or(None, edit, path, text, *arguments)
     if after != text:
         changes[path] = after

@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 
 from repo2ctx.config import LeakageConfig
 from repo2ctx.metadata import descriptions, emptied
-from repo2ctx.overlap import NGRAM, Measure, Overlap, Run
+from repo2ctx.overlap import Measure, Overlap, Run
 from repo2ctx.prose import is_readme
-from repo2ctx.records import LeakFigures, SourceFile, Target
+from repo2ctx.records import LeakFigures, SourceFile, Target, short_name
 
 TARGET_SOURCE = "target-source"
 """The fate of a file that leaves because of the target."""
@@ -47,6 +47,13 @@ def longest_run(words: int, config: LeakageConfig) -> int:
 def over_limit(overlap: Overlap, measure: Measure, config: LeakageConfig) -> bool:
     """Whether more of a target stands in its context than the configuration allows."""
     return measure.share > config.max_share or measure.run > longest_run(len(overlap.words), config)
+
+
+def in_context(target: str, name: str, context: str, config: LeakageConfig) -> tuple[Measure, bool]:
+    """How much of a target a row's context holds, and whether that is over the limit. name: host/owner/name."""
+    overlap = Overlap(target, short_name(name))
+    measure = overlap.measure(overlap.runs(context))
+    return measure, over_limit(overlap, measure, config)
 
 
 # Sources ---------------------------------------------------------------------------------------------------
@@ -76,15 +83,21 @@ class Copies:
         return any(o.measure(o.runs(text)).share >= _COPY_SHARE for o in self._readmes)
 
 
-def without_descriptions(path: str, text: str, targets: Sequence[str]) -> str | None:
-    """A manifest with its descriptions emptied; None if that cannot be done for sure.
+def is_own(path: str) -> bool:
+    """Whether a manifest describes the repository itself, not a part of it."""
+    return "/" not in path or path.startswith((".github/", "debian/"))
 
-    At the root all of them; in a folder those that say what the repository's targets or root manifests say (`targets`).
-    """
+
+def without_descriptions(path: str, text: str) -> str | None:
+    """A manifest with its descriptions emptied; None if that cannot be done for sure."""
     found = descriptions(path, text)
-    if "/" in path and not path.startswith((".github/", "debian/")):
-        known = [Overlap(target) for target in targets]
-        found = [f for f in found if any(_says(overlap, f) for overlap in known)]
+    return emptied(path, text, found) if found else text
+
+
+def without_repetitions(path: str, text: str, known: Sequence[str]) -> str | None:
+    """The same for the manifest of a part, but only of descriptions that say what the repository's (`known`) say."""
+    overlaps = [Overlap(said) for said in known]
+    found = [f for f in descriptions(path, text) if any(_says(overlap, f) for overlap in overlaps)]
     return emptied(path, text, found) if found else text
 
 
@@ -171,9 +184,7 @@ class Guard:
 
     def _is_quote(self, overlap: Overlap, run: Run) -> bool:
         """Whether a run alone may be what brings a context over the limit."""
-        return len(run.words) > longest_run(len(overlap.words), self._config) or (
-            len(run.words) >= NGRAM and overlap.has_ngram(run)
-        )
+        return len(run.words) > longest_run(len(overlap.words), self._config) or overlap.measure([run]).share > 0
 
     def _mask(self, watched: _Watched, text: str) -> str | None:
         for _ in range(_ROUNDS):  # what is taken out may bring other words together

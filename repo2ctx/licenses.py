@@ -18,7 +18,12 @@ UNKNOWN = "NOASSERTION"
 _FILE = re.compile(r"(?:un)?licen[cs]e(?:[.-].*)?|copying(?:\..*)?", re.IGNORECASE)
 _SPDX = re.compile(r"[A-Za-z0-9.+()-]+(?: (?:AND|OR|WITH) [A-Za-z0-9.+()-]+)*")
 _MAX_CHARACTERS = 100_000
-_MANIFESTS = ("pyproject.toml", "Cargo.toml", "package.json", "composer.json")
+_DECLARED = {
+    "pyproject.toml": ("project", "license"),
+    "Cargo.toml": ("package", "license"),
+    "package.json": ("license",),
+    "composer.json": ("license",),
+}
 _TOKEN = re.compile(r"\(|\)|[^\s()]+")
 
 PERMISSIVE = (
@@ -46,12 +51,7 @@ PERMISSIVE = (
 
 def license_of(texts: Mapping[str, str]) -> str:
     """The SPDX expression of a repository, from its small root files (path -> text)."""
-    for path, keys in (
-        ("pyproject.toml", ("project", "license")),
-        ("Cargo.toml", ("package", "license")),
-        ("package.json", ("license",)),
-        ("composer.json", ("license",)),
-    ):
+    for path, keys in _DECLARED.items():
         declared = _declared(texts.get(path, ""), path, keys)
         if declared and _SPDX.fullmatch(declared) and declared.upper() not in ("UNLICENSED", "PROPRIETARY"):
             return declared
@@ -63,7 +63,7 @@ def license_of(texts: Mapping[str, str]) -> str:
 
 def tells_license(path: str) -> bool:
     """Whether `license_of` wants to see a file at the root."""
-    return path in _MANIFESTS or bool(_FILE.fullmatch(path))
+    return path in _DECLARED or bool(_FILE.fullmatch(path))
 
 
 def allows(expression: str, allowed: Collection[str]) -> bool:

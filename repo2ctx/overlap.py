@@ -10,7 +10,7 @@ or a word or two between them) make one run. Counted are the words of the target
     run     the words of the longest run
 
 Neither is ever less than what a comparison of lower-case `\\w+` words finds, but for runs of fewer than eight letters.
-Costs about 25 ns a character (Aho-Corasick), whatever the target.
+One pass over the text (Aho-Corasick), whatever the target.
 """
 
 from __future__ import annotations
@@ -47,13 +47,11 @@ _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]|[^\W
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Words of the target in one text, one after another. words: their numbers, rising. places: (start, end) of the
-    text's characters that hold them, letter to letter."""
+    """Words of the target in one text, one after another. words: their numbers, rising. matches: (start in the text's letters,
+    start in the target's, length) of each common string."""
 
     words: tuple[int, ...]
-    matches: tuple[tuple[int, int, int], ...] = field(
-        repr=False
-    )  # start in the text's letters, in the target's, length
+    matches: tuple[tuple[int, int, int], ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +121,6 @@ class Overlap:
             covered = set(run.words)
             found.update(w for w in run.words if all(w + i in covered for i in range(NGRAM)))
         return Measure(round(len(found) / self.ngrams, 6) if self.ngrams else 0.0, longest)
-
-    def has_ngram(self, run: Run) -> bool:
-        return self.measure([run]).share > 0
 
     def places(self, text: str, runs: Sequence[Run]) -> list[tuple[int, int]]:
         """(start, end) of the characters of `text` that hold the runs found in it, merged, in order."""

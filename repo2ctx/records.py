@@ -208,15 +208,15 @@ class Repository:
     family: str
     split: str
     license: str
-    languages: tuple[LanguageShare, ...]
-    targets: tuple[GuardedTarget, ...]  # at most one of each style
-    considered: tuple[Considered, ...]
-    refused: str  # why it was not taken at all ("" if it was), and then it has no files
-    boundary: str  # what marks files in the prompt; found in none of them
-    quality: OrderQuality
-    files: int
-    kept_files: int
-    kept_bytes: int
+    refused: str  # why it was not taken at all ("" if it was), and then it has nothing of the following
+    languages: tuple[LanguageShare, ...] = ()
+    targets: tuple[GuardedTarget, ...] = ()  # at most one of each style
+    considered: tuple[Considered, ...] = ()
+    boundary: str = ""  # what marks files in the prompt; found in none of them
+    quality: OrderQuality = OrderQuality()
+    files: int = 0
+    kept_files: int = 0
+    kept_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

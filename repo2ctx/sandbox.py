@@ -27,6 +27,7 @@ from typing import IO, Any, TypeVar
 from repo2ctx.errors import Repo2CtxError
 
 R = TypeVar("R")
+D = TypeVar("D")
 _PR_SET_PDEATHSIG = 1
 _HEADER = struct.Struct(">Q")
 _START_S = 120  # for the child's imports, on a busy machine
@@ -92,6 +93,13 @@ class Sandbox:
             raise Stopped(problem)
         answer: R = result
         return answer
+
+    def call_or(self, otherwise: D, function: Callable[..., R], *arguments: Any) -> R | D:
+        """The call's result, or `otherwise` if it was given up."""
+        try:
+            return self.call(function, *arguments)
+        except Stopped:
+            return otherwise
 
     def _start(self) -> subprocess.Popen[bytes]:
         child = subprocess.Popen(

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import IO
 
@@ -82,6 +83,13 @@ class Snapshot:
                 process.kill()
                 process.wait()
                 process.stdout.close()
+
+    @cached_property
+    def sized(self) -> list[tuple[TreeEntry, int | None]]:
+        """Every entry with the bytes of its blob: None for a submodule, and where the store lacks it. Listed once."""
+        entries = self.entries()
+        sizes = iter(self.sizes([entry.blob for entry in entries if entry.mode != SUBMODULE]))
+        return [(entry, None if entry.mode == SUBMODULE else next(sizes)) for entry in entries]
 
     def sizes(self, blobs: Sequence[str]) -> list[int | None]:
         """Bytes of each blob, None where the store lacks it; reads headers only."""

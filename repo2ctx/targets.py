@@ -8,6 +8,7 @@ every text is judged (`filters.py`), and the first good one of a style is its ta
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -66,8 +67,8 @@ def _target_manifests(root: Texts) -> list[str]:
     """The manifests at the root whose descriptions are good for targets, most trusted first."""
 
     def rank(path: str) -> int:
-        places = (i for i, name in enumerate(TARGET_MANIFESTS) if path == name or path.endswith(name.lstrip("*")))
-        return next(places, len(TARGET_MANIFESTS))
+        ending = posixpath.splitext(path)[1]
+        return next((i for i, name in enumerate(TARGET_MANIFESTS) if name in (path, ending)), len(TARGET_MANIFESTS))
 
     ranked = sorted((rank(path), path) for path in root if "/" not in path)
     return [path for place, path in ranked if place < len(TARGET_MANIFESTS)]

@@ -28,7 +28,7 @@ from repo2ctx.crawl import CrawlOptions, open_snapshot
 from repo2ctx.guarding import Guarded, changed, without_sources
 from repo2ctx.leakage import TARGET_SOURCE
 from repo2ctx.prompt import Boundary
-from repo2ctx.records import KEPT, LanguageShare, OrderQuality, Repository, RepoSpec, short_name
+from repo2ctx.records import KEPT, LanguageShare, Repository, RepoSpec, short_name
 from repo2ctx.sandbox import Sandbox
 from repo2ctx.schema import EDGES, FILES, Dataset, edge_row, file_row, repository_row, stream_batches
 from repo2ctx.shards import ShardWriter, finish_folder, partial_folder, write_json
@@ -120,18 +120,11 @@ def _write(
     with _writer(folder, "edges", EDGES) as writer:
         for edge in edges:
             writer.write(edge_row(identity, edge), _ROW_BYTES)
-    repository = Repository(
-        id=identity,
-        name=spec.name,
-        commit=commit,
-        ref=spec.ref or "HEAD",
-        family=spec.name,
-        split="",  # given at assembly, when all families are known
-        license=admission.license,
+    repository = replace(
+        _repository(spec, commit, admission),
         languages=tuple(written.languages),
         targets=guarded.targets(),
         considered=tuple(choice.considered),
-        refused="",
         boundary=written.boundary,
         quality=analysis.ordered.quality,
         files=len(analysis.files),
@@ -144,30 +137,23 @@ def _write(
 
 def _write_refused(task: UnitTask, admission: Admission, commit: str, folder: Path) -> UnitSummary:
     """A repository that is not taken: a row that says why, and nothing of what it holds."""
-    spec = task.spec
-    repository = Repository(
+    repository = _repository(task.spec, commit, admission)
+    write_json(folder / "repository.json", repository_row(repository))
+    return _summary(repository, Counter(), 0)
+
+
+def _repository(spec: RepoSpec, commit: str, admission: Admission) -> Repository:
+    """What is known of a repository before it is read."""
+    return Repository(
         id=f"{spec.name}@{commit}",
         name=spec.name,
         commit=commit,
         ref=spec.ref or "HEAD",
         family=spec.name,
-        split="",
+        split="",  # given at assembly, when all families are known
         license=admission.license,
-        languages=(),
-        targets=(),
-        considered=(),
         refused=admission.refused,
-        boundary="",
-        quality=OrderQuality(),
-        files=0,
-        kept_files=0,
-        kept_bytes=0,
     )
-    for table, schema in (("files", FILES), ("edges", EDGES)):
-        with _writer(folder, table, schema):
-            pass
-    write_json(folder / "repository.json", repository_row(repository))
-    return _summary(repository, Counter(), 0)
 
 
 def _summary(repository: Repository, fates: Counter[str], edges: int) -> UnitSummary:

@@ -18,10 +18,8 @@ import numpy.typing as npt
 
 from repo2ctx.config import LeakageConfig, TokensConfig
 from repo2ctx.errors import OutputError
-from repo2ctx.leakage import over_limit
-from repo2ctx.overlap import Overlap
+from repo2ctx.leakage import in_context
 from repo2ctx.progress import Reporter
-from repo2ctx.records import short_name
 from repo2ctx.schema import Dataset, usable_targets
 from repo2ctx.tokens import Tokenizer, load_tokenizer
 
@@ -134,14 +132,13 @@ class _Document:
             text = self.tokenizer.decode(self.ids[span["start"] : span["end"]].tolist())
             if span["fidelity"] == "full" and hashlib.sha256(text.encode()).hexdigest() != span["text_sha256"]:
                 yield f"{span['path']}: its tokens do not decode to the text with its hash"
-        overlap = Overlap(target, short_name(self.repository["name"]))
         context = self.tokenizer.decode(self.ids[segment["start"] : segment["target_start"]].tolist())
-        measure = overlap.measure(overlap.runs(context))
+        measure, over = in_context(target, self.repository["name"], context, self.limits)
         self.share, self.run = measure.share, measure.run
         if (measure.share, measure.run) != (segment["leak_share"], segment["leak_run"]):
             yield (
                 f"its context holds {measure.share:.2%} of the target's 8-grams and a run of {measure.run} words; the row "
                 f"states {segment['leak_share']:.2%} and {segment['leak_run']}"
             )
-        if over_limit(overlap, measure, self.limits):
+        if over:
             yield f"leak: {measure.share:.2%} of the target's 8-grams, a run of {measure.run} words: over the limit"

@@ -7,7 +7,16 @@ import textwrap
 import pytest
 
 from repo2ctx.config import LeakageConfig
-from repo2ctx.leakage import Copies, Guard, longest_run, masked, over_limit, source_paths, without_descriptions
+from repo2ctx.leakage import (
+    Copies,
+    Guard,
+    longest_run,
+    masked,
+    over_limit,
+    source_paths,
+    without_descriptions,
+    without_repetitions,
+)
 from repo2ctx.overlap import NGRAM, Overlap, words_of
 from repo2ctx.records import KEPT, SourceFile, Target
 
@@ -206,8 +215,8 @@ def test_near_copies_are_recognised():
 
 def test_descriptions_in_folders_leave_if_they_say_the_target():
     own = '[package]\nname = "a"\ndescription = "Only this crate of the workspace"\n'
-    assert without_descriptions("crates/a/Cargo.toml", own, [LINE]) == own
-    assert without_descriptions(
+    assert without_repetitions("crates/a/Cargo.toml", own, [LINE]) == own
+    assert without_repetitions(
         "crates/a/Cargo.toml", own.replace("Only this crate of the workspace", LINE), [LINE]
     ) == own.replace("Only this crate of the workspace", "")
-    assert without_descriptions("Cargo.toml", own, []) == own.replace("Only this crate of the workspace", "")
+    assert without_descriptions("Cargo.toml", own) == own.replace("Only this crate of the workspace", "")
