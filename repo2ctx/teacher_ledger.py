@@ -1,0 +1,66 @@
+"""What the processes of a build have spent on a teacher, in tokens: one SQLite file, so that a budget holds for all."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from repo2ctx.errors import Repo2CtxError
+
+
+class TeacherError(Repo2CtxError):
+    """The teacher cannot be asked any further; what it answered is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Tokens that the processes of a build have spent together, in an SQLite file at `path`; budget: None for no limit.
+
+    A process that dies between `reserve` and `settle` leaves its reservation spent: it may have been charged for it.
+    """
+
+    path: Path
+    budget: int | None
+
+    @property
+    def spent(self) -> int:
+        with self._open() as db:
+            return self._read(db)
+
+    def reserve(self, tokens: int) -> None:
+        """Count tokens as spent before they are. Raises TeacherError, and counts nothing, if they go over the budget."""
+        with self._open() as db:
+            spent = self._read(db)
+            if self.budget is not None and spent + tokens > self.budget:
+                raise TeacherError(
+                    f"the teacher's budget of {self.budget} tokens is spent ({spent} used, and the next request may take "
+                    f"{tokens}); raise --teacher-budget and run the same command again: what is answered is kept"
+                )
+            db.execute("UPDATE ledger SET tokens = tokens + ?", (tokens,))
+
+    def settle(self, reserved: int, used: int) -> None:
+        """Say what a reservation came to."""
+        with self._open() as db:
+            db.execute("UPDATE ledger SET tokens = max(0, tokens + ?)", (used - reserved,))
+
+    def _read(self, db: sqlite3.Connection) -> int:
+        return int(db.execute("SELECT tokens FROM ledger").fetchone()[0])
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, alone."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with closing(sqlite3.connect(self.path, timeout=60, isolation_level=None)) as db:
+                db.execute("BEGIN IMMEDIATE")
+                db.execute("CREATE TABLE IF NOT EXISTS ledger (id INTEGER PRIMARY KEY CHECK (id = 0), tokens INTEGER)")
+                db.execute("INSERT OR IGNORE INTO ledger VALUES (0, 0)")
+                yield db
+                db.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            raise TeacherError(
+                f"{self.path}: cannot be used ({error}); if it is damaged, remove it: the budget is then counted anew"
+            ) from error
