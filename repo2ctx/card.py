@@ -74,7 +74,8 @@ def _body(manifest: dict[str, Any], repositories: list[dict[str, Any]]) -> str:
         *_counted("texts that were no target, because", summary["rejected"]),
         *_counted("repositories not taken, because", summary["not_taken"]),
         *_leaks([target for r in repositories for target in r["targets"]]),
-        "A target's licence is its repository's, or NOASSERTION for what the list says.",
+        *_teacher(manifest.get("teacher")),
+        "A target's licence is its repository's, or NOASSERTION for what the list or a teacher says.",
         "",
     ]
     return "\n".join(lines)
@@ -83,6 +84,17 @@ def _body(manifest: dict[str, Any], repositories: list[dict[str, Any]]) -> str:
 def _counted(heading: str, counts: dict[str, int]) -> list[str]:
     rows = [f"| {name} | {n:,} |" for name, n in counts.items()]
     return [f"| {heading} | |", "|---|---|", *rows, ""] if rows else []
+
+
+def _teacher(teacher: dict[str, Any] | None) -> list[str]:
+    if teacher is None:
+        return []
+    host = f" at {teacher['host']}" if teacher["host"] else ", from its kept answers"
+    return [
+        f"Targets from `teacher` were written by the model `{teacher['model']}`{host} (prompt {teacher['prompt_version']}), from "
+        "the same files in the same order: a model trained on them learns from that model, whose terms may restrict it.",
+        "",
+    ]
 
 
 def _leaks(targets: list[dict[str, Any]]) -> list[str]:

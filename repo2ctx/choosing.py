@@ -1,21 +1,24 @@
 """One repository's targets: what each source has, judged, looked up in the code, and the first good one of each style.
 
-Sources are read in the sandbox; the code is streamed from where the caller keeps it.
+Sources are read in the sandbox; the code is streamed from where the caller keeps it. A teacher is asked only for styles that
+no source before it has a good text of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Protocol
 
 from repo2ctx.config import TargetsConfig
 from repo2ctx.docstrings import main_modules
 from repo2ctx.filters import NamesFound
 from repo2ctx.licenses import UNKNOWN
 from repo2ctx.prose import is_readme
-from repo2ctx.records import Considered, RepoSpec, Target
+from repo2ctx.records import Considered, RepoSpec, Style, Target
 from repo2ctx.sandbox import Sandbox, Stopped
-from repo2ctx.targets import Candidate, candidates
+from repo2ctx.targets import Candidate, candidates, judged
 
 CHOSEN, SPARE = "chosen", "spare"
 TextStream = Callable[[], Iterable[tuple[str, str]]]
@@ -32,6 +35,15 @@ class Choice:
     documented: set[str] = field(default_factory=set)
 
 
+class Writer(Protocol):
+    """Writes a target of its own. source: how rows name it."""
+
+    source: str
+
+    def write(self, style: Style, choice: Choice) -> tuple[str, str]:
+        """(text, "") or ("", why there is none). choice: what earlier sources gave, the same for every style."""
+
+
 def choose(
     spec: RepoSpec,
     small: Mapping[str, str],
@@ -40,35 +52,53 @@ def choose(
     own_license: str,
     config: TargetsConfig,
     sandbox: Sandbox,
+    writer: Writer | None = None,
 ) -> Choice:
     """The targets of a repository.
 
     small: path -> text of manifests and READMEs. kept: the paths of the files in the context, which `texts` streams.
-    own_license: of the repository, and so of its own words.
+    own_license: of the repository, and so of its own words. writer: stands for the source `teacher`; without one it has none.
     """
     root = {path: text for path, text in small.items() if "/" not in path or is_readme(path)}
     wanted = main_modules(kept, spec.name.rpartition("/")[2]) if {"metadata", "docstring"} & {*config.sources} else []
     found = {path: text for path, text in texts() if path in set(wanted)} if wanted else {}
     modules = {path: found[path] for path in wanted if path in found}
     choice = Choice()
-    offers: list[Candidate] = []
-    for source in config.sources:
-        try:
-            offers += sandbox.call(candidates, source, spec, root, modules, config)
-        except Stopped as stopped:
-            choice.considered += [Considered(style, source, f"stopped: {stopped.problem}") for style in config.styles]
-    names = _look_up((name for c in offers if not c.rejected for name in c.names), texts)
-    for style in config.styles:
-        taken: Candidate | None = None
-        for candidate in offers:
-            if candidate.style == style:
-                taken = _consider(choice, candidate, taken, names, config)
-        if taken is not None:
-            of_text = UNKNOWN if taken.source == "list" else own_license
-            choice.targets.append(Target(taken.text, taken.source, style, of_text))
-            if taken.path in modules:
-                choice.documented.add(taken.path)
+    taken: dict[Style, Candidate] = {}
+    for written, sources in groupby(config.sources, key=lambda source: source == "teacher"):
+        offers: list[Candidate] = []
+        for source in () if written else sources:
+            try:
+                offers += sandbox.call(candidates, source, spec, root, modules, config)
+            except Stopped as stopped:
+                said = f"stopped: {stopped.problem}"
+                choice.considered += [Considered(style, source, said) for style in config.styles]
+        if written and writer is not None:
+            missing = [style for style in config.styles if style not in taken]
+            offers = [_written(writer, style, choice, spec, config, sandbox) for style in missing]
+        names = _look_up((name for c in offers if not c.rejected for name in c.names), texts)
+        for style in config.styles:
+            for candidate in (c for c in offers if c.style == style):
+                why = candidate.rejected or names.rejection(candidate.names, config)
+                fate = why or (SPARE if style in taken else CHOSEN)
+                choice.considered.append(Considered(style, candidate.source, fate))
+                if fate == CHOSEN:
+                    taken[style] = candidate
+        chosen = [taken[style] for style in config.styles if style in taken]
+        choice.targets = [Target(c.text, c.source, c.style, own_license if c.path else UNKNOWN) for c in chosen]
+        choice.documented = {c.path for c in chosen if c.path in modules}
     return choice
+
+
+def _written(
+    writer: Writer, style: Style, choice: Choice, spec: RepoSpec, config: TargetsConfig, sandbox: Sandbox
+) -> Candidate:
+    text, reason = writer.write(style, choice)
+    candidate = Candidate(style, writer.source, "", text, rejected=reason)
+    try:
+        return candidate if reason else sandbox.call(judged, candidate, spec, config)
+    except Stopped as stopped:
+        return replace(candidate, rejected=f"stopped: {stopped.problem}")
 
 
 def _look_up(names: Iterable[str], texts: TextStream) -> NamesFound:
@@ -79,13 +109,3 @@ def _look_up(names: Iterable[str], texts: TextStream) -> NamesFound:
             if found.done:
                 break
     return found
-
-
-def _consider(
-    choice: Choice, candidate: Candidate, taken: Candidate | None, names: NamesFound, config: TargetsConfig
-) -> Candidate | None:
-    """Record what becomes of a candidate; returns the one that is taken now."""
-    why = candidate.rejected or names.rejection(candidate.names, config)
-    fate = why or (CHOSEN if taken is None else SPARE)
-    choice.considered.append(Considered(candidate.style, candidate.source, fate))
-    return candidate if fate == CHOSEN else taken

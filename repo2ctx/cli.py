@@ -77,7 +77,12 @@ def build(
     cache: Annotated[Path | None, typer.Option(help="Where fetched repositories are kept.")] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no fetched repository.")] = False,
     repo_timeout: Annotated[float, typer.Option(min=1, help="Seconds that one repository may take.")] = 7200,
-    offline: Annotated[bool, typer.Option("--offline", help="Fetch nothing; use the cache.")] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Fetch nothing and ask no teacher; use the cache.")
+    ] = False,
+    teacher_budget: Annotated[
+        int | None, typer.Option(min=1, help="Tokens that a teacher model may take, read and written together.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the configuration and the list, and stop.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
@@ -90,6 +95,8 @@ def build(
     from repo2ctx.progress import ProgressReporter
     from repo2ctx.repolist import read_list
     from repo2ctx.tables import print_result
+    from repo2ctx.teacher_client import endpoint_from_environment
+    from repo2ctx.teaching import TeacherOptions
 
     overrides: dict[str, dict[str, Any]] = {
         "pack": {"lengths": lengths} if lengths else {},
@@ -97,16 +104,33 @@ def build(
         "order": {"method": order} if order else {},
     }
     resolved = load_config(config, overrides)
+    if teacher_budget is not None and "teacher" not in resolved.targets.sources:
+        raise UsageError(
+            "--teacher-budget: targets.sources in --config names no teacher; add it there, or leave this out"
+        )
     specs, notices = read_list(repos)
     if dry_run:
         print(yaml.safe_dump(resolved.model_dump(mode="json"), sort_keys=False), end="")
         print("repositories:", *(f"- {s.name}" + (f"@{s.ref}" if s.ref else "") for s in specs), sep="\n")
         return
-    crawl = CrawlOptions(None if no_cache else cache or default_cache(), offline)
+    kept = None if no_cache else cache or default_cache()
+    teacher = None
+    if "teacher" in resolved.targets.sources:
+        endpoint = None if offline else endpoint_from_environment()
+        teacher = TeacherOptions(endpoint, teacher_budget, kept and kept / "teacher")
     with ProgressReporter(quiet) as reporter:
         for text in notices:
             reporter.notice(text)
-        result = run_build(specs, resolved, out, crawl, workers or default_workers(), reporter, repo_timeout)
+        result = run_build(
+            specs,
+            resolved,
+            out,
+            CrawlOptions(kept, offline),
+            workers or default_workers(),
+            reporter,
+            repo_timeout,
+            teacher,
+        )
     print_result(result, as_json)
     if result.failures:
         raise typer.Exit(1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +23,7 @@ from repo2ctx.records import OrderMethod, Style
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20}
 MIN_LENGTH, MAX_LENGTH = 256, 1 << 24
+_FEWEST_ANSWERS = 8  # answers that a teacher's context must have room for: fewer leave too little for the files
 
 
 def parse_length(text: str | int) -> int:
@@ -41,14 +43,18 @@ def length_name(tokens: int) -> str:
     return str(tokens)
 
 
-def _lengths(value: object) -> object:
-    parts: list[Any] = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
-    if not all(isinstance(p, str | int) and not isinstance(p, bool) for p in parts):
-        raise ValueError("expected lengths such as 8k, 32k or 1m")
+def _length(value: object) -> int:
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        raise ValueError("expected a length such as 8k, 32k or 1m")
     try:
-        return tuple(sorted({parse_length(p) for p in parts}))
+        return parse_length(value)
     except ConfigError as error:
         raise ValueError(str(error)) from error
+
+
+def _lengths(value: object) -> object:
+    parts: list[Any] = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
+    return tuple(sorted({_length(part) for part in parts}))
 
 
 class Section(BaseModel):
@@ -81,14 +87,14 @@ class OrderConfig(Section):
     seed: str = Field("", description="of the random order")
 
 
-TargetSource = Literal["list", "metadata", "readme", "docstring"]
+TargetSource = Literal["list", "metadata", "readme", "docstring", "teacher"]
 
 
 class TargetsConfig(Section):
     """Where summaries come from, and which are good enough (`targets.py`, `filters.py`)."""
 
     sources: tuple[TargetSource, ...] = Field(
-        get_args(TargetSource), min_length=1, description="tried in this order, for each style"
+        ("list", "metadata", "readme", "docstring"), min_length=1, description="tried in this order, for each style"
     )
     styles: tuple[Style, ...] = Field(get_args(Style), min_length=1, description="line, paragraph or both")
     line_words: tuple[int, int] = Field((4, 30), description="fewest and most words of a line")
@@ -107,6 +113,22 @@ class TargetsConfig(Section):
             fewest, most = getattr(self, name)
             if not 1 <= fewest <= most:
                 raise ValueError(f"targets.{name} is {fewest}, {most}; give the fewest words, then the most")
+        return self
+
+
+class TeacherConfig(Section):
+    """The model that writes summaries, where targets.sources names teacher (`teacher.py`); its endpoint is $OPENAI_BASE_URL."""
+
+    model: str = Field("", description="as the endpoint names it; empty: $OPENAI_MODEL")
+    context: Annotated[int, BeforeValidator(_length)] = Field(32 << 10, description="tokens that the model can read")
+    max_answer_tokens: int = Field(512, ge=16, le=1 << 16, description="raise it for models that think aloud")
+    temperature: float = Field(0.0, ge=0, le=2)
+    seed: int = Field(0, ge=0, lt=1 << 31)
+
+    @model_validator(mode="after")
+    def _has_room(self) -> TeacherConfig:
+        if self.context < (least := _FEWEST_ANSWERS * self.max_answer_tokens):
+            raise ValueError(f"teacher.context is {self.context}; give {least} or more, or lower max_answer_tokens")
         return self
 
 
@@ -180,6 +202,7 @@ class BuildConfig(Section):
     order: OrderConfig = OrderConfig()
     limits: LimitsConfig = LimitsConfig()
     targets: TargetsConfig = TargetsConfig()
+    teacher: TeacherConfig = TeacherConfig()
     leakage: LeakageConfig = LeakageConfig()
     split: SplitConfig = SplitConfig()
     tokens: TokensConfig = TokensConfig()
@@ -191,9 +214,19 @@ class BuildConfig(Section):
         return hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
 
 
-def load_config(path: Path | None, overrides: dict[str, dict[str, Any]]) -> BuildConfig:
-    """The build's configuration: a YAML file (or the defaults) with a command line's overrides, section by section."""
-    return read_config(BuildConfig, path, overrides)
+def load_config(
+    path: Path | None, overrides: dict[str, dict[str, Any]], environ: Mapping[str, str] = os.environ
+) -> BuildConfig:
+    """The build's configuration: a YAML file (or the defaults) with a command line's overrides, section by section.
+
+    Where a teacher is wanted and not named, it is $OPENAI_MODEL.
+    """
+    config = read_config(BuildConfig, path, overrides)
+    if "teacher" not in config.targets.sources or config.teacher.model:
+        return config
+    if model := environ.get("OPENAI_MODEL", "").strip():
+        return config.model_copy(update={"teacher": config.teacher.model_copy(update={"model": model})})
+    raise ConfigError("no teacher: set teacher.model, or OPENAI_MODEL, to the name of a model that the endpoint serves")
 
 
 M = TypeVar("M", bound=BaseModel)

@@ -1,4 +1,4 @@
-"""RepoSpec -> Snapshot: makes a repository's objects readable and pins the commit. The only network code.
+"""RepoSpec -> Snapshot: makes a repository's objects readable and pins the commit. The only code that fetches.
 
 A remote repository is fetched shallow and bare into a cache of ours, never checked out. A local one is not
 copied: `shadow` makes a git directory of ours that borrows its objects, so that its config, hooks and

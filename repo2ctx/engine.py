@@ -33,14 +33,14 @@ R = TypeVar("R")
 class Outcome(Generic[R]):
     """What became of task `index`: a result, or an error (`trace` is its traceback when we did not foresee it).
 
-    disk_full: the error is about the disk, not about the task; the next would meet it too.
+    fatal: the error itself, where it is not about the task: the next would meet it too.
     """
 
     index: int
     result: R | None = None
     error: str = ""
     trace: str = ""
-    disk_full: bool = False
+    fatal: Exception | None = None
 
 
 class Workers:
@@ -100,9 +100,9 @@ def _guarded(task: Callable[[T], R], index: int, argument: T) -> Outcome[R]:
     try:
         return Outcome(index, result=task(argument))
     except Repo2CtxError as error:
-        return Outcome(index, error=str(error))
+        return Outcome(index, error=str(error), fatal=error if error.ends_build else None)
     except OSError as error:
-        return Outcome(index, error=str(error), disk_full=error.errno in DISK_FULL)
+        return Outcome(index, error=str(error), fatal=error if error.errno in DISK_FULL else None)
     except Exception as error:  # noqa: BLE001 - one bad repository must not end the build; the trace is kept
         return Outcome(index, error=f"unexpected {type(error).__name__}: {error}", trace=traceback.format_exc())
 

@@ -9,6 +9,8 @@ class Repo2CtxError(Exception):
     """Base of every error raised on purpose; its text is one line fit to show a user."""
 
     exit_code = 1
+    ends_build = False
+    """Whether the next repository would meet it too."""
 
 
 class UsageError(Repo2CtxError):
@@ -39,6 +41,16 @@ class TokenizerError(UsageError):
 
 class ModelError(UsageError):
     """A model cannot be had, or does not fit what it is asked for."""
+
+
+class TeacherError(Repo2CtxError):
+    """The teacher model cannot say this; what it answered is kept."""
+
+
+class TeacherUnavailableError(TeacherError):
+    """The teacher's endpoint is out of reach or does not serve us, or its answers cannot be kept."""
+
+    ends_build = True
 
 
 class OutputError(Repo2CtxError):

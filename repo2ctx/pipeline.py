@@ -9,7 +9,6 @@ configuration and commits give the same bytes whatever the number of workers.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import shutil
 from collections import Counter
@@ -44,6 +43,8 @@ from repo2ctx.schema import (
 )
 from repo2ctx.shards import ShardWriter, shard_entries, write_json, write_text
 from repo2ctx.state import WORK, already_finished, explained, identity_of, locked, retract, scratch, unit_folder
+from repo2ctx.teacher_client import identity as identity_of_teacher
+from repo2ctx.teaching import TeacherOptions, check_teacher
 from repo2ctx.tokens import load_tokenizer
 from repo2ctx.unit import Unit, UnitSummary, UnitTask, build_unit, read_unit
 
@@ -64,6 +65,7 @@ class BuildResult:
     packed: dict[str, dict[str, int]] = field(default_factory=dict)
     refused: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
+    teacher_tokens: int = 0  # spent on a teacher now and in the runs that this one went on from
     unchanged: bool = False
 
 
@@ -75,21 +77,28 @@ def build(
     workers: int,
     reporter: Reporter,
     repo_timeout_s: float = 7200,
+    teacher: TeacherOptions | None = None,
 ) -> BuildResult:
     """Build a dataset from the list into `out`, or finish one that was begun there.
 
-    Repositories that cannot be had are in the result's `failures`; everything else is done. Raises OutputError
-    if `out` holds something else or another configuration, TokenizerError before anything is fetched.
+    Repositories that cannot be had are in the result's `failures`; everything else is done. teacher: needed if
+    targets.sources names one. Raises OutputError if `out` holds something else or another configuration; TokenizerError and
+    ConfigError before anything is fetched; TeacherUnavailableError when it comes to that, with what is finished kept.
     """
     isolate_environment()
     check_git()
     tokenizer = load_tokenizer(config.tokens)
+    check_teacher(config, teacher, lambda text: len(tokenizer.encode(text)))
     identity = identity_of(specs, config, tokenizer.fingerprint)
     with explained(out), locked(out):
         if already_finished(out, identity, reporter):
             return _result_of(out, read_manifest(out), unchanged=True)
+        crawl = replace(crawl, scratch=scratch(out))
+        if teacher is not None:
+            work = out / WORK / "teacher"
+            teacher = replace(teacher, cache=teacher.cache or work / "answers", ledger=work / "spent.sqlite")
         with Workers(min(workers, len(specs)), repo_timeout_s) as pool:
-            return _build(specs, config, out, identity, replace(crawl, scratch=scratch(out)), pool, reporter)
+            return _build(specs, config, out, identity, crawl, teacher, pool, reporter)
 
 
 def _build(
@@ -98,11 +107,12 @@ def _build(
     out: Path,
     identity: dict[str, Any],
     crawl: CrawlOptions,
+    teacher: TeacherOptions | None,
     workers: Workers,
     reporter: Reporter,
 ) -> BuildResult:
     """The stages, one after another."""
-    failures = _build_units(specs, config, out, crawl, workers, reporter)
+    failures = _build_units(specs, config, out, crawl, teacher, workers, reporter)
     units = _units(specs, out, reporter)
     _mark_duplicates(units, config)
     retract(out)
@@ -115,12 +125,17 @@ def _build(
     manifest["tables"] |= _write_packed(ready, config, out, reporter)
     manifest["failures"] = [{"source": f.source, "line": f.line, "reason": f.reason} for f in failures]
     manifest["summary"] = _summarize(units, ready, config, out)
+    spent = 0
+    if "teacher" in config.targets.sources and teacher is not None:
+        manifest["teacher"] = identity_of_teacher(config.teacher, teacher.endpoint)
+        spent = teacher.spent
     write_card(out, manifest)
     write_json(out / MANIFEST, manifest)
     if not failures:
         shutil.rmtree(out / WORK)
     result = _result_of(out, manifest)
     result.failures = failures
+    result.teacher_tokens = spent
     return result
 
 
@@ -128,7 +143,13 @@ def _build(
 
 
 def _build_units(
-    specs: Sequence[RepoSpec], config: BuildConfig, out: Path, crawl: CrawlOptions, workers: Workers, reporter: Reporter
+    specs: Sequence[RepoSpec],
+    config: BuildConfig,
+    out: Path,
+    crawl: CrawlOptions,
+    teacher: TeacherOptions | None,
+    workers: Workers,
+    reporter: Reporter,
 ) -> list[Failure]:
     """Make the units that are not there yet; returns what could not be had."""
     todo = [spec for spec in specs if not unit_folder(out, spec).exists()]
@@ -137,21 +158,21 @@ def _build_units(
         reporter.notice(f"going on: {len(specs) - len(todo)} of {len(specs)} repositories are done")
     for _ in range(len(specs) - len(todo)):
         reporter.advance("")
-    tasks = [UnitTask(spec, unit_folder(out, spec), config, crawl) for spec in todo]
+    tasks = [UnitTask(spec, unit_folder(out, spec), config, crawl, teacher) for spec in todo]
     failures = []
     for outcome in workers.run(build_unit, tasks):
         spec = todo[outcome.index]
         if outcome.result is not None:
             reporter.advance(_line(spec, outcome.result))
             continue
-        if outcome.disk_full:
-            raise OSError(errno.ENOSPC, outcome.error)
         failures.append(_failed(outcome, Failure(spec.source, spec.line, outcome.error), out, reporter))
     return sorted(failures, key=lambda f: f.line)
 
 
 def _failed(outcome: Outcome[Any], failure: Failure, out: Path, reporter: Reporter) -> Failure:
-    """Tell of a failure at once; the traceback of one that we did not foresee is kept for a report."""
+    """Tell of a failure at once; the traceback of one that we did not foresee is kept for a report. Raises what is fatal."""
+    if outcome.fatal is not None:
+        raise outcome.fatal
     reporter.advance("")
     if outcome.trace:
         place = out / WORK / "errors" / f"{hashlib.sha256(failure.source.encode()).hexdigest()[:12]}.txt"
@@ -294,8 +315,6 @@ def _fit(
     failures = []
     for outcome in workers.run(fit_repository, tasks):
         identity = todo[outcome.index].repository["id"]
-        if outcome.disk_full:
-            raise OSError(errno.ENOSPC, outcome.error)
         if outcome.result is None:
             failure = Failure(identity, 0, f"its rows could not be made: {outcome.error}")
             failures.append(_failed(outcome, failure, out, reporter))

@@ -51,6 +51,8 @@ def _files_table(result: BuildResult, seconds: float) -> Table:
         table.add_row("targets", f"{style}: {said}")
     if result.rejected:
         table.add_row("no targets", ", ".join(f"{reason} {n:,}" for reason, n in result.rejected.items()))
+    if result.teacher_tokens:
+        table.add_row("teacher", f"{result.teacher_tokens:,} tokens")
     if result.not_taken:
         table.add_row("not taken", ", ".join(f"{reason} {n:,}" for reason, n in result.not_taken.items()))
     table.add_row("splits", ", ".join(f"{split} {n:,}" for split, n in result.splits.items()) or "none")
@@ -84,6 +86,7 @@ def _as_dict(result: BuildResult, seconds: float) -> dict[str, object]:
         "files": dict(result.fates),
         "targets": result.targets,
         "rejected_targets": dict(result.rejected),
+        "teacher_tokens": result.teacher_tokens,
         "not_taken": dict(result.not_taken),
         "splits": dict(result.splits),
         "packed": result.packed,

@@ -1,16 +1,17 @@
 """The summaries that a model is to learn, each from the first source that has one worth learning.
 
 Sources, in the configured order: `list` (the list's own summary), `metadata` (the description in a manifest at the root, or
-the first sentence of a Go package's comment), `readme` (its lead prose) and `docstring` (the documentation of the main
-package's module). Nothing is run. A source gives texts in one or both styles, line and paragraph;
-every text is judged (`filters.py`), and the first good one of a style is its target. What became of each is recorded.
+the first sentence of a Go package's comment), `readme` (its lead prose), `docstring` (the documentation of the main package's
+module), and `teacher`, which is not read but asked (`teacher.py`). Nothing is run. A source gives texts in one or both styles,
+line and paragraph; every text is judged (`filters.py`), and the first good one of a style is its target. What became of each
+is recorded.
 """
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from repo2ctx.config import TargetsConfig
 from repo2ctx.docstrings import documentation
@@ -41,11 +42,16 @@ def candidates(source: str, spec: RepoSpec, root: Texts, modules: Texts, config:
     found = []
     for candidate in _SOURCES[source](spec, root, modules, config):
         text = tidy(candidate.text)
-        said = "" if source == "list" else rejection(text, candidate.style, short_name(spec.name), config)
         if candidate.style in config.styles and text:
-            names = tuple(code_names(text)) if source != "list" else ()
-            found.append(Candidate(candidate.style, candidate.source, candidate.path, text, names, said))
+            found.append(replace(candidate, text=text) if source == "list" else judged(candidate, spec, config))
     return found
+
+
+def judged(candidate: Candidate, spec: RepoSpec, config: TargetsConfig) -> Candidate:
+    """The candidate with its text tidied, the names in it that look like code, and why it is no target, if it is none."""
+    text = tidy(candidate.text)
+    said = rejection(text, candidate.style, short_name(spec.name), config)
+    return replace(candidate, text=text, names=tuple(code_names(text)), rejected=said)
 
 
 def _from_list(spec: RepoSpec, root: Texts, modules: Texts, config: TargetsConfig) -> Iterator[Candidate]:

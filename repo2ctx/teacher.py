@@ -17,34 +17,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from repo2ctx.config import TeacherConfig
 from repo2ctx.errors import ConfigError
+from repo2ctx.prose import first_sentence
 from repo2ctx.records import Style, short_name
-from repo2ctx.teacher_client import (
-    Answer,
-    Client,
-    Endpoint,
-    TeacherConfig,
-    endpoint_from_environment,
-    identity,
-    with_model,
-)
-from repo2ctx.teacher_ledger import Ledger, TeacherError
-from repo2ctx.teacher_text import FILES, NOTES, PART, SOME_NOTES, TASKS, clean, prompt, whole_sentences
-
-__all__ = [
-    "Answer",
-    "Client",
-    "Endpoint",
-    "Ledger",
-    "Teacher",
-    "TeacherConfig",
-    "TeacherError",
-    "TeacherFile",
-    "Written",
-    "endpoint_from_environment",
-    "identity",
-    "with_model",
-]
+from repo2ctx.teacher_client import Answer, Client
+from repo2ctx.teacher_text import FILES, NOTES, PART, SOME_NOTES, TASKS, clean, prompt, unfit, whole_sentences
 
 _MARGIN = 8  # 1/8 of the context stays free: the teacher's tokenizer is not the one that counts
 _LEAST_ROOM = 256  # tokens for files, below which nothing can be said
@@ -66,7 +44,8 @@ class TeacherFile:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A summary, or `reason`: why there is none (no-files, empty, content-filter, cut-off).
+    """A summary, or `reason`: why there is none (no-files, empty, content-filter, cut-off,
+    or as `unfit` says).
 
     requests and tokens are those that it took, `cached` of them answered before: but for `cached`, a rerun says the same.
     """
@@ -106,6 +85,21 @@ class _Piece:
 class Teacher(Client):
     """A client that summarizes repositories."""
 
+    @staticmethod
+    def room(config: TeacherConfig, count_tokens: Callable[[str], int]) -> int:
+        """Tokens for files in any request, beside the longest instructions and an answer of twice the usual length.
+
+        Raises ConfigError if too few are left.
+        """
+        frame = max(count_tokens(prompt("x" * _SHOWN_PATH, task, PART, ())) for task in TASKS)
+        room = config.context - config.context // _MARGIN - 2 * config.max_answer_tokens - frame
+        if room < _LEAST_ROOM:
+            raise ConfigError(
+                f"teacher.context is {config.context}, which leaves {max(0, room)} tokens for files; raise it, or lower "
+                "teacher.max_answer_tokens"
+            )
+        return room
+
     def summarize(
         self, name: str, files: Sequence[TeacherFile], style: Style, count_tokens: Callable[[str], int]
     ) -> Written:
@@ -115,6 +109,8 @@ class Teacher(Client):
         """
         work = _Work(self, short_name(name), count_tokens)
         text, reason = work.summary(files, style) if files else ("", "no-files")
+        if why := unfit(text):
+            text, reason = "", why
         answers = work.answers
         return Written(
             text,
@@ -137,7 +133,7 @@ class _Work:
 
     def summary(self, files: Sequence[TeacherFile], style: Style) -> tuple[str, str]:
         """(text, "") or ("", reason)."""
-        room = self._room()
+        room = Teacher.room(self.client.config, self.count)
         groups = list(_grouped(self._units(files, room), room))
         if len(groups) == 1:
             return self._write(style, FILES, groups[0])
@@ -180,23 +176,11 @@ class _Work:
             return "", "content-filter"
         text = clean(answer.text)
         if task == "line":
-            text = " ".join(text.partition("\n\n")[0].split())
+            text = first_sentence(" ".join(text.partition("\n\n")[0].split()))
         if answer.finish == "length":
             text = whole_sentences(text) or (text if task not in ("line", "paragraph") else "")
             return (text, "") if text else ("", "cut-off")
         return (text, "") if text else ("", "empty")
-
-    def _room(self) -> int:
-        """Tokens for pieces in any request, beside the longest instructions and an answer of twice the usual length."""
-        config = self.client.config
-        frame = max(self.count(prompt(self.name, task, PART, ())) for task in TASKS)
-        room = config.context - config.context // _MARGIN - 2 * config.max_answer_tokens - frame
-        if room < _LEAST_ROOM:
-            raise ConfigError(
-                f"teacher.context is {config.context}, which leaves {max(0, room)} tokens for files; raise it, or lower "
-                "teacher.max_answer_tokens"
-            )
-        return room
 
     def _marker_tokens(self, label: str) -> int:
         return self.count(f"== 0a1b2c {label}\n\n") + 1

@@ -9,7 +9,6 @@ connections and timeouts, or as Retry-After says, up to two minutes. The key sta
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import re
@@ -18,14 +17,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError
 
-from repo2ctx.config import Section, parse_length
-from repo2ctx.errors import ConfigError
-from repo2ctx.teacher_ledger import Ledger, TeacherError
+from repo2ctx.config import TeacherConfig
+from repo2ctx.errors import ConfigError, TeacherError, TeacherUnavailableError
+from repo2ctx.teacher_ledger import Ledger
 
 if TYPE_CHECKING:
     import openai
@@ -33,42 +32,9 @@ if TYPE_CHECKING:
 TEACHER_PROMPT_VERSION = 1
 """Of the texts in `teacher.py`: part of what decides an answer, and of the dataset card."""
 
-_FEWEST_ANSWERS = 8  # answers that a context must have room for: fewer leave too little for the files
 _CHARACTERS_A_TOKEN = 3  # where nobody counted; code has 3 to 4
 _SAID = 200  # characters of what a server says that an error repeats
 _NO_KEY = "none"
-
-
-def _length(value: object) -> object:
-    if not isinstance(value, str | int) or isinstance(value, bool):
-        raise ValueError("expected a length such as 32k")
-    try:
-        return parse_length(value)
-    except ConfigError as error:
-        raise ValueError(str(error)) from error
-
-
-class TeacherConfig(Section):
-    """The model that writes summaries (`teacher.py`). Its endpoint and key come from the environment."""
-
-    model: str = Field("", description="as the endpoint names it; empty: $OPENAI_MODEL")
-    context: Annotated[int, BeforeValidator(_length)] = Field(32 << 10, description="tokens that the model can read")
-    max_answer_tokens: int = Field(512, ge=16, le=1 << 16, description="raise it for models that think aloud")
-    temperature: float = Field(0.0, ge=0, le=2)
-    seed: int = Field(0, ge=0, lt=1 << 31)
-
-    @model_validator(mode="after")
-    def _has_room(self) -> TeacherConfig:
-        if self.context < (least := _FEWEST_ANSWERS * self.max_answer_tokens):
-            raise ValueError(f"teacher.context is {self.context}; give {least} or more, or lower max_answer_tokens")
-        return self
-
-
-def with_model(config: TeacherConfig, environ: Mapping[str, str] = os.environ) -> TeacherConfig:
-    """The configuration with the model that it names, else $OPENAI_MODEL. Raises ConfigError if there is neither."""
-    if model := config.model or environ.get("OPENAI_MODEL", "").strip():
-        return config.model_copy(update={"model": model})
-    raise ConfigError("no teacher: set teacher.model, or OPENAI_MODEL, to the name of a model that the endpoint serves")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +84,10 @@ def endpoint_from_environment(environ: Mapping[str, str] = os.environ) -> Endpoi
     return Endpoint(address, environ.get("OPENAI_API_KEY", "").strip() or _NO_KEY)
 
 
-def identity(config: TeacherConfig, endpoint: Endpoint) -> dict[str, str]:
-    """What a dataset card says of the teacher."""
-    host = urlsplit(endpoint.base_url).hostname or ""
-    return {"model": config.model, "host": host, "prompt_version": str(TEACHER_PROMPT_VERSION)}
+def identity(config: TeacherConfig, endpoint: Endpoint | None) -> dict[str, Any]:
+    """What a dataset card says of the teacher; without an endpoint the host is not known."""
+    host = urlsplit(endpoint.base_url).hostname if endpoint else None
+    return {"model": config.model, "host": host, "prompt_version": TEACHER_PROMPT_VERSION}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,30 +106,22 @@ Messages = Sequence[Mapping[str, str]]
 
 
 class Client:
-    """Asks the model of `config` at `endpoint`. Answers are kept under `cache`; offline: only those are given."""
+    """Asks the model of `config` at `endpoint`. Answers are kept under `cache`; without an endpoint only those are given."""
 
-    def __init__(
-        self, config: TeacherConfig, endpoint: Endpoint | None, cache: Path, ledger: Ledger, offline: bool = False
-    ):
-        self.config = with_model(config)
-        self.endpoint, self.cache, self.ledger, self.offline = endpoint, cache, ledger, offline
-        if not offline and endpoint is None:
-            raise ConfigError("no teacher: set OPENAI_BASE_URL, or work offline with what is answered already")
-        if not offline and importlib.util.find_spec("openai") is None:
-            raise ConfigError(
-                "a teacher needs the `openai` package; install repo2ctx[teacher], or `pip install openai`"
-            )
+    def __init__(self, config: TeacherConfig, endpoint: Endpoint | None, cache: Path, ledger: Ledger):
+        self.config, self.endpoint, self.cache, self.ledger = config, endpoint, cache, ledger
         self._options = {"max_tokens": "max_tokens", "temperature": "temperature", "seed": "seed"}
 
     def ask(self, messages: Messages, max_tokens: int, prompt_tokens: int | None = None) -> Answer:
         """The answer to `messages`, of at most `max_tokens`. prompt_tokens: about how many the messages have, for the budget.
 
-        Raises TeacherError: over the budget, refused by the endpoint, out of reach, or not answered yet and offline.
+        Raises TeacherError: over the budget, refused by the endpoint, or not answered yet and offline;
+        TeacherUnavailableError if nothing can be asked of the endpoint.
         """
         digest = self._digest(messages, max_tokens)
         if kept := self._kept(digest):
             return kept
-        if self.offline:
+        if self.endpoint is None:
             raise TeacherError(
                 f"the teacher has not answered this yet (request {digest[:12]}), and --offline asks nobody; run again without it"
             )
@@ -242,7 +200,7 @@ class Client:
                 os.fsync(file.fileno())
             Path(file.name).replace(place)
         except OSError as error:
-            raise TeacherError(
+            raise TeacherUnavailableError(
                 f"{place}: an answer cannot be kept ({error.strerror}); make room, and run again"
             ) from error
 
@@ -266,6 +224,7 @@ class Client:
         assert self.endpoint
         conversation: Any = [dict(message) for message in messages]
         values = {"max_tokens": max_tokens, "temperature": self.config.temperature, "seed": self.config.seed}
+        kind: type[TeacherError] = TeacherUnavailableError
         while True:
             options: dict[str, Any] = {spelt: values[name] for name, spelt in self._options.items()}
             try:
@@ -278,6 +237,7 @@ class Client:
                     continue
                 said, status = error.message, error.status_code
                 message = f"answers {status} ({self._shown(said)}); {_way_out(status)}"
+                kind = TeacherError if status in _ABOUT_THE_REQUEST else TeacherUnavailableError
             except openai.APITimeoutError:
                 message = (
                     f"did not answer in {self.endpoint.timeout_s:g} s, after {self.endpoint.retries} retries; {_LATER}"
@@ -292,7 +252,7 @@ class Client:
                 message = f"cannot be asked ({self._shown(str(error))}); check OPENAI_BASE_URL and OPENAI_API_KEY"
             break
         # raised out here, so that no traceback leads to the client's errors, which hold the request and its key
-        raise TeacherError(f"the teacher at {self.endpoint.host} {message}")
+        raise kind(f"the teacher at {self.endpoint.host} {message}")
 
     def _adapted(self, error: openai.APIStatusError) -> bool:
         """Whether the model refused an option that can be spelt otherwise or left out: some take no temperature or seed."""
@@ -312,6 +272,7 @@ class Client:
         return " ".join(self.endpoint.without_key(said).split())[:_SAID]
 
 
+_ABOUT_THE_REQUEST = (400, 413, 422)
 _LATER = "run the same command again later: what is answered is kept"
 
 
@@ -320,7 +281,7 @@ def _way_out(status: int) -> str:
         return "check OPENAI_API_KEY, and that it may use teacher.model"
     if status == 404:
         return "check OPENAI_BASE_URL (most end in /v1) and the name in teacher.model"
-    if status in (400, 413, 422):
+    if status in _ABOUT_THE_REQUEST:
         return "check that the endpoint serves teacher.model, and that teacher.context is no more than it can read"
     return _LATER
 

@@ -8,11 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from repo2ctx.errors import Repo2CtxError
-
-
-class TeacherError(Repo2CtxError):
-    """The teacher cannot be asked any further; what it answered is kept."""
+from repo2ctx.errors import TeacherError, TeacherUnavailableError
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +57,6 @@ class Ledger:
                 yield db
                 db.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
-            raise TeacherError(
+            raise TeacherUnavailableError(
                 f"{self.path}: cannot be used ({error}); if it is damaged, remove it: the budget is then counted anew"
             ) from error

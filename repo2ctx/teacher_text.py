@@ -99,6 +99,27 @@ def clean(answer: str) -> str:
             return re.sub(r"[ \t]*\n(?:[ \t]*\n)+", "\n\n", text)
 
 
+_REFUSED = re.compile(
+    r"\A(?:(?:i['’]?m|i am) (?:sorry|unable|afraid|not able)|sorry\b|i (?:can['’]?t|can ?not|could(?:n['’]t| not)|"
+    r"do(?:n['’]t| not)) |as an ai\b|unfortunately\b|please (?:provide|share)\b|you (?:have not|haven['’]t|did not|didn['’]t) )"
+    r"|\bas an ai (?:language )?model\b",
+    re.IGNORECASE,
+)
+_OF_THE_REQUEST = re.compile(
+    r"\b(?:the|these|those|your) (?:provided|supplied|above) (?:source )?(?:files|code|notes|material)\b"
+    r"|\b(?:files|code|notes|material)(?: that)? you(?: have|['’]ve)? (?:provided|given|shared)\b|\b(?:provided|given) to me\b"
+    r"|\bbased on the (?:files|notes|material|code)\b|\blet me know\b|\bi hope this\b",
+    re.IGNORECASE,
+)
+
+
+def unfit(text: str) -> str:
+    """Why a cleaned answer is no summary ("" if it may be one): refusal, or it speaks-of-the-request."""
+    if _REFUSED.search(text):
+        return "refusal"
+    return "speaks-of-the-request" if _OF_THE_REQUEST.search(text) else ""
+
+
 def whole_sentences(text: str) -> str:
     """The text up to its last sentence's end; "" if it has none."""
     ends = [match.end() for match in _SENTENCE_END.finditer(text)]

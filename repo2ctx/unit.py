@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from repo2ctx.admission import Admission, admit
 from repo2ctx.analysis import Analysis, analyse
-from repo2ctx.choosing import choose
+from repo2ctx.choosing import Choice, choose
 from repo2ctx.config import BuildConfig
 from repo2ctx.crawl import CrawlOptions, open_snapshot
 from repo2ctx.guarding import Guarded, changed, without_sources
@@ -32,6 +32,7 @@ from repo2ctx.records import KEPT, LanguageShare, Repository, RepoSpec, short_na
 from repo2ctx.sandbox import Sandbox
 from repo2ctx.schema import EDGES, FILES, Dataset, edge_row, file_row, repository_row, stream_batches
 from repo2ctx.shards import ShardWriter, finish_folder, partial_folder, write_json
+from repo2ctx.teaching import Lesson, TeacherOptions
 
 _SPOOL = pa.schema([("path", pa.string()), ("text", pa.string())])
 _BATCH_BYTES = 4 << 20
@@ -46,6 +47,7 @@ class UnitTask:
     folder: Path
     config: BuildConfig
     crawl: CrawlOptions
+    teacher: TeacherOptions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +115,21 @@ def _write(
     texts = partial(_spooled, folder)
     changes = without_sources(analysis, texts, sandbox)
     kept = [f.path for f in analysis.files if f.fate == KEPT and changes.get(f.path, "") is not None]
-    choice = choose(spec, small, kept, partial(changed, texts, changes), admission.license, config.targets, sandbox)
-    guarded = Guarded(choice, texts, changes, small, short_name(spec.name), config.leakage, sandbox)
+
+    def guard(choice: Choice) -> Guarded:
+        return Guarded(choice, texts, changes, small, short_name(spec.name), config.leakage, sandbox)
+
+    choice = choose(
+        spec,
+        small,
+        kept,
+        partial(changed, texts, changes),
+        admission.license,
+        config.targets,
+        sandbox,
+        Lesson(task.teacher, config, spec.name, analysis.ordered.placed, guard) if task.teacher else None,
+    )
+    guarded = guard(choice)
     written = _write_files(identity, analysis, guarded, commit, folder)
     edges = [e for e in analysis.graph.edges if e.source in written.kept and e.target in written.kept]
     with _writer(folder, "edges", EDGES) as writer:

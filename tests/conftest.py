@@ -19,7 +19,7 @@ from repo2ctx.parsing import scan
 
 # Tests run side by side, and threads that wait for each other on a busy core cost far more than they bring to tiny models.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-pytest_plugins = ["tiny"]
+pytest_plugins = ["tiny", "endpoint"]
 
 LANGUAGE_OF = {
     ".py": "Python", ".pyi": "Python", ".js": "JavaScript", ".jsx": "JavaScript", ".mjs": "JavaScript",
