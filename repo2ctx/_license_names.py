@@ -66,7 +66,9 @@ _PHRASES = [
         ("boost", "bsl boost"),
     ]
 ]
-_IDLE = set("the a license licence licenses licensed under terms of version software public source open foundation".split())
+_IDLE = set(
+    "the a license licence licenses licensed under terms of version software public source open foundation".split()
+)
 _LATER = re.compile(r"\b(?:or|any)(?: any)? (?:later|newer|greater|above)\b|\+")
 _NAMES = {
     **dict.fromkeys(("mit", "expat", "mit expat", "expat mit", "mit x11", "x11 mit"), "MIT"),
@@ -75,7 +77,9 @@ _NAMES = {
     **dict.fromkeys(("bsd 2", "2 bsd"), "BSD-2-Clause"),
     **dict.fromkeys(("bsd 3", "3 bsd"), "BSD-3-Clause"),
     **dict.fromkeys(("bsl boost 1", "bsl boost"), "BSL-1.0"),
-    **dict.fromkeys(("cc0", "cc0 1", "cc0 1 universal", "cc0 1 universal domain dedication", "cc0 universal"), "CC0-1.0"),
+    **dict.fromkeys(
+        ("cc0", "cc0 1", "cc0 1 universal", "cc0 1 universal domain dedication", "cc0 universal"), "CC0-1.0"
+    ),
     **dict.fromkeys(("isc", "isc iscl"), "ISC"),
     **dict.fromkeys(("unlicense",), "Unlicense"),
     **dict.fromkeys(("zlib", "zlib libpng"), "Zlib"),

@@ -13,6 +13,7 @@ import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from licenseclassifier import identify_license
 
@@ -25,8 +26,9 @@ _BEFORE = 50  # words before a text that the library may count to it, if they sp
 _TAG = re.compile(r"^[\W_]*+SPDX-License-Identifier:[ \t]*+([^\r\n]{1,300})", re.MULTILINE | re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 _APPENDIX = re.compile(
-    r"\W*how to apply these terms to your new (?:programs|libraries)\b.{0,6000}?"
-    r"(?:why-not-lgpl\.html>?\)?\.?|instead of this license\.?|that's all there is to it!|www\.gnu\.org/licenses/>?\)?\.)",
+    r"\W*(?:how\s+to\s+apply\s+these\s+terms\s+to\s+your\s+new\s+(?:programs|libraries)"
+    r"|also\s+add\s+information\s+on\s+how\s+to\s+contact\s+you)\b.{0,6000}?(?:why-not-lgpl\.html[>).]*+"
+    r"|instead\s+of\s+this\s+license\b\.?|that's\s+all\s+there\s+is\s+to\s+it!|for\s+the\s+gnu\s+agpl,\s+see\s+[^\s]{1,60})",
     re.DOTALL | re.IGNORECASE,
 )
 
@@ -38,7 +40,7 @@ _HARMLESS = set(
     software project code program library package work material file files text copy version terms following below above see
     also here there full found available released distributed provided permission main http https www org com html txt md
     authors author contributors contributor maintainers developers team core others copyright copyrights holder holders
-    all rights reserved inc llc ltd gmbh corp corporation company foundation present c v spdx identifier osi approved""".split()
+    notice notices note individual various members year years since all rights reserved inc llc ltd gmbh corp corporation company foundation present c v spdx identifier osi approved""".split()
 )
 _FORBIDDING = set(
     """no not non none never nor only except excluding excluded unless without however notwithstanding must may shall should
@@ -53,7 +55,7 @@ _FORBIDDING = set(
 _GRAVE = re.compile(
     r"commons clause|non-?\s?commercial|commercial(?:ly)? (?:use|purpose|license)|\b(?:shall|may|must|do|can) ?not\b|prohibit"
     r"|forbid|not permitted|no right|restrict|\bsell|\bevil\b|additional (?:term|condition)|proprietary|confidential"
-    r"|source[- ]available|evaluation|competing|academic|research (?:use|purpose)|996",
+    r"|source[- ]available|evaluation|competing|compete|exclud|military|\bonly\b|unless|hosted|managed service|academic|research (?:use|purpose)|996",
     re.IGNORECASE,
 )
 _ATTRIBUTING = re.compile(
@@ -66,7 +68,9 @@ _CHOICE = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _LONGEST_SENTENCE = 40  # words that say whose a part is
-_MOST_NAMES = 6  # words of a title that are names of something
+_MOST_NAMES = 6  # words of titles that are names of something
+_HEADING = 2  # words of a heading that may be any name
+_ACRONYM = 4  # capitals
 _MUST_SAY = {"MIT": ("free of charge", "without restriction", "sublicense", "sell")}  # the pattern lets them be dropped
 
 
@@ -102,38 +106,20 @@ def told_by(text: str) -> Told:
     )
     names = list(dict.fromkeys(name for name in known if name))
     found = joined(names, "AND") if names else ""
-    if len(set(tags)) == 1 and tags[0] and set(names) <= set(names_in(tags[0])):
-        found = tags[0]
+    tagged = len(set(tags)) == 1 and bool(tags[0]) and set(names) <= set(names_in(tags[0]))
+    grave = not whole or len(regions) > _MOST_REGIONS or bool(_GRAVE.search(left))
     return Told(
-        found,
-        clear=bool(found) and whole and len(regions) <= _MOST_REGIONS and _harmless(left),
-        grave=not whole or bool(_GRAVE.search(left)),
+        tags[0] if tagged else found,
+        clear=bool(names or tagged) and not grave and (tagged or _harmless(left)),
+        grave=grave,
         choice=bool(_CHOICE.search(left)),
     )
 
 
 def _plain(text: str) -> str:
-    """Without what takes the library quadratic time, its marks, and copyright lines, which it counts to the text after them."""
+    """Without the marks that take the library quadratic time."""
     text = html.unescape(text) if "&" in text else text
-    text = text.replace("](", "] (").replace("{#", "{ #").replace("\x00", " ")
-    return "\n".join("" if _names_holders(line) else line for line in text.splitlines())
-
-
-_HOLDERS = re.compile(
-    r"[^\w©(]*+(?:(?:portions|parts|original|modifications|code|software|the|changes)\s)*+(?:copyrights?|©|\(c\)|all rights)",
-    re.IGNORECASE,
-)
-_LONGEST_LINE = 30  # words of a copyright line
-
-
-def _names_holders(line: str) -> bool:
-    if not _HOLDERS.match(line):
-        return False
-    words = [word.lower() for word in _WORD.findall(line)]
-    return len(words) <= _LONGEST_LINE and _FORBIDDING.isdisjoint(words) and not _SAYS_MORE.search(line)
-
-
-_SAYS_MORE = re.compile(r"\b(?:notice|and this permission|list of|disclaimer|holders? (?:be|or|who|may)|owner|license)\b", re.I)
+    return text.replace("](", "] (").replace("{#", "{ #").replace("\x00", " ")
 
 
 def _regions(text: str) -> Iterator[tuple[str, int, int]]:
@@ -151,39 +137,79 @@ def _regions(text: str) -> Iterator[tuple[str, int, int]]:
         yield match.id, start, end
 
 
+_MARK = re.compile(r"copyrights?|©|\(c\)", re.IGNORECASE)
+_FIRST = re.compile(r"\w++|©|\(c\)", re.IGNORECASE)
+_MOST_MARKS = 16
+
+
 def _true_start(text: str, name: str, start: int, end: int) -> int:
-    """Where a text begins that is counted from a copyright line up to `_BEFORE` words before it: the last word from which the
-    same text is still found."""
-    words = [match.start() for _, match in zip(range(_BEFORE), _WORD.finditer(text, start, end), strict=False)]
-    if "copyright" not in text[start : words[-1]].lower() and "©" not in text[start : words[-1]]:
-        return start
-    good, bad = 0, len(words)
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        found = identify_license(text[words[middle] : end], 0.0)
-        if found and found[0].id == name and not found[0].start and found[-1].end >= end - words[middle]:
-            good = middle
-        else:
-            bad = middle
-    return words[good] if good else start
+    """Where a text begins that the library counts from a copyright line up to `_BEFORE` words before it: where it is still
+    found once the marks of copyright lines are hidden, one after the other."""
+    last = start
+    for last in (word.end() for word in islice(_WORD.finditer(text, start, end), _BEFORE)):
+        pass
+    for mark in islice(_MARK.finditer(text, start, last), _MOST_MARKS):
+        first = _FIRST.search(text, start, end)
+        if mark.start() < start:
+            continue
+        if first and first.start() < mark.start():
+            break
+        found = identify_license(text[mark.end() : end], 0.0)
+        if not found or found[0].id != name or mark.end() + found[0].end < end:
+            break
+        start = mark.end() + found[0].start
+    return start
 
 
 _LINK = re.compile(r"<?\b(?:https?://|www\.|mailto:)[^\s<>()]++>?|<?[\w.+-]{1,64}@[\w.-]{1,255}>?", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.:;!?])\s+|\n\s*\n|\n(?=[\W_]{3,}\s)")
+_HOLDERS = re.compile(
+    r"[^\w©(]*+(?:[\w.,'-]{1,30}\s+){0,3}?(?:copyrights?\b|©|\(c\)|all rights reserved)", re.IGNORECASE
+)
+_LONGEST_LINE = 30  # words of a copyright line
 
 
 def _harmless(left: str) -> bool:
     """Whether what stands beside the texts is titles, names, and whose the parts are, all without a forbidding word."""
     names = 0
-    for sentence in _SENTENCE.split(_LINK.sub(" ", left)):
-        words = [word for word in re.findall(r"[^\W\d_][\w+#.'’-]*", sentence) if len(word) > 1]
-        parts = [part.lower() for word in words for part in re.split(r"[-.'’_]", word)]
-        if not _FORBIDDING.isdisjoint(parts):
+    for sentence in _SENTENCE.split(_without_holders(_LINK.sub(" ", left))):
+        words = [word for word in _words(sentence) if len(word) > 1]
+        if _forbids(words):
             return False
-        other = [word for word in words if not _HARMLESS.issuperset(re.split(r"[-.'’_]", word.lower().strip(".-'’")))]
         if _ATTRIBUTING.search(sentence) and len(words) <= _LONGEST_SENTENCE:
             continue
+        other = [word for word in words if not _HARMLESS.issuperset(_parts(word))]
         names += len(other)
-        if names > _MOST_NAMES or any(word.islower() or (word.isupper() and len(word) > 4) for word in other):
+        strange = any(word.islower() or (word.isupper() and len(word) > _ACRONYM) for word in other)
+        if names > _MOST_NAMES or (strange and len(words) > _HEADING):
             return False
     return True
+
+
+def _without_holders(text: str) -> str:
+    """Without copyright lines, and lines of names right after them."""
+    lines, inside = [], False
+    for line in text.splitlines():
+        words = _words(line)
+        if not words:
+            inside = inside and bool(line.strip())
+        elif _forbids(words) or len(words) > _LONGEST_LINE:
+            inside = False
+        elif not inside:
+            inside = bool(_HOLDERS.match(line))
+        else:
+            inside = all(not word.islower() or _HARMLESS.issuperset(_parts(word)) for word in words)
+        lines.append("" if inside else line)
+    return "\n".join(lines)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W\d_][\w+#.'’-]*", text)
+
+
+def _parts(word: str) -> list[str]:
+    return [part for part in re.split(r"[-.'’_]", word.lower()) if part]
+
+
+def _forbids(words: list[str]) -> bool:
+    return any(part in _FORBIDDING for word in words for part in _parts(word))
