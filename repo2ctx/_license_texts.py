@@ -24,38 +24,41 @@ _MOST_REGIONS = 50  # texts in one file
 _BEFORE = 50  # words before a text that the library may count to it, if they speak of a copyright
 
 _TAG = re.compile(r"^[\W_]*+SPDX-License-Identifier:[ \t]*+([^\r\n]{1,300})", re.MULTILINE | re.IGNORECASE)
+_TAGS = re.compile(r"</?[a-z][^<>]{0,200}>", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 _APPENDIX = re.compile(
     r"\W*(?:how\s+to\s+apply\s+these\s+terms\s+to\s+your\s+new\s+(?:programs|libraries)"
-    r"|also\s+add\s+information\s+on\s+how\s+to\s+contact\s+you)\b.{0,6000}?(?:why-not-lgpl\.html[>).]*+"
+    r"|but\s+first,?\s+please\s+read|also\s+add\s+information\s+on\s+how\s+to\s+contact\s+you)\b.{0,6000}?(?:why-not-lgpl\.html[>).]*+"
     r"|instead\s+of\s+this\s+license\b\.?|that's\s+all\s+there\s+is\s+to\s+it!|for\s+the\s+gnu\s+agpl,\s+see\s+[^\s]{1,60})",
     re.DOTALL | re.IGNORECASE,
 )
 
 # What licenses are named by, or titles and notes made of
 _HARMLESS = set(
-    """license licence licenses licensed licensing licences mit bsd isc apache gnu gpl lgpl agpl mpl epl general lesser affero
-    public mozilla eclipse boost zlib unlicense new revised simplified modified clause style expat x11 open source initiative
-    the a an is are this these that it its of and or by under with for in to from on at as be was have has been
-    software project code program library package work material file files text copy version terms following below above see
-    also here there full found available released distributed provided permission main http https www org com html txt md
-    authors author contributors contributor maintainers developers team core others copyright copyrights holder holders
-    notice notices note individual various members year years since all rights reserved inc llc ltd gmbh corp corporation company foundation present c v spdx identifier osi approved""".split()
+    """license licence licenses licensed licensing licences mit bsd isc apache gnu gpl lgpl agpl mpl epl general lesser
+    affero public mozilla eclipse boost zlib unlicense new revised simplified modified clause style expat x11 open
+    source initiative the a an is are this these that it its of and or by under with for in to from on at as be was
+    have has been software project code program library package work material file files text copy version terms
+    following below above see also here there full found available released distributed provided permission main
+    http https www org com html txt md authors author contributors contributor maintainers developers team core
+    others copyright copyrights holder holders clear more information please visit read body pre notice notices note
+    individual various members year years since all rights reserved inc llc ltd gmbh corp corporation company
+    foundation present c v spdx identifier osi approved""".split()
 )
 _FORBIDDING = set(
-    """no not non none never nor only except excluding excluded unless without however notwithstanding must may shall should
-    can cannot require requires required requirement restrict restricted restriction restrictions limit limited limitation
-    limitations prohibit prohibited forbid forbids forbidden deny denied commercial commercially noncommercial sell sold
-    selling sale academic educational research personal use uses used user users usage using evil good military government
-    competing competitive hosted saas fee fees pay payment royalty condition conditions conditional additional amendment
-    addendum modification exception exceptions comply compliance terminate terminates revoked evaluation proprietary
-    confidential anti ethical harm human labor consent written notify attribution advertising acknowledgment
-    acknowledgement credit clauses instead supersede supersedes""".split()
+    """no not non none never nor only except excluding excluded unless without however notwithstanding must may shall
+    should can cannot require requires required requirement restrict restricted restriction restrictions limit
+    limited limitation limitations prohibit prohibited forbid forbids forbidden deny denied commercial commercially
+    noncommercial sell sold selling sale academic educational research personal use uses used user users usage using
+    evil good military government competing competitive hosted saas fee fees pay payment royalty condition
+    conditions conditional additional amendment addendum modification exception exceptions comply compliance
+    terminate terminates revoked evaluation proprietary confidential anti ethical harm human labor consent written
+    notify attribution advertising acknowledgment acknowledgement credit clauses instead supersede supersedes""".split()
 )
 _GRAVE = re.compile(
-    r"commons clause|non-?\s?commercial|commercial(?:ly)? (?:use|purpose|license)|\b(?:shall|may|must|do|can) ?not\b|prohibit"
-    r"|forbid|not permitted|no right|restrict|\bsell|\bevil\b|additional (?:term|condition)|proprietary|confidential"
-    r"|source[- ]available|evaluation|competing|compete|exclud|military|\bonly\b|unless|hosted|managed service|academic|research (?:use|purpose)|996",
+    r"commons clause|non-?\s?commercial|commercial(?:ly)? (?:use|purpose|license)|\b(?:not|must|only|unless|fees?|pay)\b"
+    r"|prohibit|forbid|no right|restrict|exclud|\bsell|\bevil\b|military|additional (?:term|condition)|proprietary|confidential"
+    r"|source[- ]available|evaluation|competing|compete|hosted|managed service|academic|research (?:use|purpose)|996",
     re.IGNORECASE,
 )
 _ATTRIBUTING = re.compile(
@@ -71,16 +74,24 @@ _LONGEST_SENTENCE = 40  # words that say whose a part is
 _MOST_NAMES = 6  # words of titles that are names of something
 _HEADING = 2  # words of a heading that may be any name
 _ACRONYM = 4  # capitals
+_GAPS = re.compile(
+    r"(?:\bno event (?:shall|will)|\bprovided by|\bneither the names?|\bcopyright)\b(.{1,400}?)"
+    r"\b(?:be liable|as is|used to endorse|licensed under the apache)",
+    re.DOTALL | re.IGNORECASE,
+)
+_IN_GAPS = {"nor", "may", "not"}  # and yet names only
 _MUST_SAY = {"MIT": ("free of charge", "without restriction", "sublicense", "sell")}  # the pattern lets them be dropped
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """found: an expression of the texts in the file, "" if none. clear: nothing else is in it that could matter. grave: what
-    else is in it may forbid something. choice: it speaks of a choice between licences."""
+    """found: an expression of the texts in the file, "" if none. clear: nothing else is in it that could matter. doubtful: what
+    else is in it has a word of one that forbids; grave: for sure, or the texts are not whole. choice: it speaks of a choice
+    between licences."""
 
     found: str
     clear: bool
+    doubtful: bool = False
     grave: bool = False
     choice: bool = False
 
@@ -88,7 +99,7 @@ class Told:
 def told_by(text: str) -> Told:
     """What a licence file says. Several texts in one are all to be kept (AND), unless an SPDX tag says otherwise."""
     if len(text) > _LONGEST:
-        return Told("", clear=False, grave=True)
+        return Told("", clear=False, doubtful=True, grave=True)
     tags = [canonical(tag.strip().rstrip("*/-#> .")) for tag in _TAG.findall(text)]
     text = _TAG.sub("", _plain(text))
     regions = list(_regions(text))
@@ -96,24 +107,26 @@ def told_by(text: str) -> Told:
     for _, start, end in regions:
         rest.append(text[at:start])
         at = max(at, end)
-    rest.append(text[at:])
-    left = "\n\n".join(rest)
+    left = _TAGS.sub(" ", "\n\n".join([*rest, text[at:]]))
     known = [canonical(name) for name, _, _ in regions]
-    whole = all(known) and all(
-        word in " ".join(text[start:end].lower().split())
-        for name, start, end in regions
-        for word in _MUST_SAY.get(name, ())
-    )
     names = list(dict.fromkeys(name for name in known if name))
-    found = joined(names, "AND") if names else ""
+    whole = all(known) and len(regions) <= _MOST_REGIONS and all(_whole(name, text[a:b]) for name, a, b in regions)
     tagged = len(set(tags)) == 1 and bool(tags[0]) and set(names) <= set(names_in(tags[0]))
-    grave = not whole or len(regions) > _MOST_REGIONS or bool(_GRAVE.search(left))
+    grave = not whole or bool(_GRAVE.search(left))
     return Told(
-        tags[0] if tagged else found,
+        tags[0] if tagged else joined(names, "AND") if names else "",
         clear=bool(names or tagged) and not grave and (tagged or _harmless(left)),
+        doubtful=grave or _forbids(_words(left)),
         grave=grave,
         choice=bool(_CHOICE.search(left)),
     )
+
+
+def _whole(name: str, region: str) -> bool:
+    """Whether a text lacks nothing that its pattern lets be dropped, and has nothing but names where it lets anything be."""
+    said = " ".join(region.lower().split())
+    gaps = [part for gap in _GAPS.findall(region) for word in _words(gap) for part in _parts(word)]
+    return all(word in said for word in _MUST_SAY.get(name, ())) and _FORBIDDING.isdisjoint(set(gaps) - _IN_GAPS)
 
 
 def _plain(text: str) -> str:
@@ -145,10 +158,8 @@ _MOST_MARKS = 16
 def _true_start(text: str, name: str, start: int, end: int) -> int:
     """Where a text begins that the library counts from a copyright line up to `_BEFORE` words before it: where it is still
     found once the marks of copyright lines are hidden, one after the other."""
-    last = start
-    for last in (word.end() for word in islice(_WORD.finditer(text, start, end), _BEFORE)):
-        pass
-    for mark in islice(_MARK.finditer(text, start, last), _MOST_MARKS):
+    before = [word.end() for word in islice(_WORD.finditer(text, start, end), _BEFORE)]
+    for mark in islice(_MARK.finditer(text, start, max(before, default=start)), _MOST_MARKS):
         first = _FIRST.search(text, start, end)
         if mark.start() < start:
             continue

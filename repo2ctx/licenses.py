@@ -5,7 +5,8 @@ A wrong permissive answer costs more than none, so what is in doubt is the stric
 - Manifests (`_license_manifests.py`) say what the files' texts (`_license_texts.py`) leave open: GPL-3.0-or-later, or a choice.
 - Where the files hold another licence than is declared, both have to be kept (AND).
 - A licence file with more in it than known texts, titles and copyright lines is only passed over if a manifest declares a
-  licence that the file names too, and nothing in it forbids anything. A clause added to MIT makes NOASSERTION.
+  licence that the file names too, and nothing in it might forbid anything (or what is declared is not permissive
+  either). A clause added to MIT makes NOASSERTION.
 - Several licence files are a choice (OR) if each is named after its licence, as LICENSE-MIT and LICENSE-APACHE, or another
   file says so; else all have to be kept. The GPL beside the LGPL is part of it.
 - The GPL's text alone does not say "or later": it is GPL-3.0-only.
@@ -28,7 +29,8 @@ UNKNOWN = "NOASSERTION"
 """SPDX's own word for a licence that could not be told."""
 
 _FILE = re.compile(
-    r"(?:un)?licen[cs]es?(?:[-_. ].*)?|copying(?:[-_. ].*)?|(?:mit|apache|bsd|isc|[al]?gpl|mpl|zlib|boost)[-_]licen[cs]es?(?:\.\w+)?",
+    r"(?:un)?licen[cs]es?(?:[-_. ].*)?|copying(?:[-_. ].*)?"
+    r"|(?:mit|apache|bsd|isc|[al]?gpl|mpl|zlib|boost)[-_]licen[cs]es?(?:\.\w+)?",
     re.IGNORECASE,
 )
 _OTHERS = re.compile(
@@ -88,7 +90,13 @@ def license_of(texts: Mapping[str, str]) -> str:
     if clear:
         return _both(says, held) if says else held
     named = all(told.found or _names(texts[path], says) for path, told in files.items())
-    if not says or not named or any(told.grave for told in files.values()):
+    doubt = any(told.grave or (told.found and told.doubtful and not told.clear) for told in files.values())
+    if (
+        not says
+        or not named
+        or (doubt and allows(says, PERMISSIVE))
+        or any(t.grave and not t.found for t in files.values())
+    ):
         return UNKNOWN
     return _both(says, held) if held else says
 
