@@ -26,6 +26,7 @@ _BEFORE = 50  # words before a text that the library may count to it, if they sp
 _TAG = re.compile(r"^[\W_]*+SPDX-License-Identifier:[ \t]*+([^\r\n]{1,300})", re.MULTILINE | re.IGNORECASE)
 _TAGS = re.compile(r"</?[a-z][^<>]{0,200}>", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
+_GNU = ("GPL-", "LGPL-", "AGPL-", "GFDL-", "WTFPL")  # begin with words on copies of the text itself
 _APPENDIX = re.compile(
     r"\W*(?:how\s+to\s+apply\s+these\s+terms\s+to\s+your\s+new\s+(?:programs|libraries)"
     r"|but\s+first,?\s+please\s+read|also\s+add\s+information\s+on\s+how\s+to\s+contact\s+you)\b.{0,6000}?(?:why-not-lgpl\.html[>).]*+"
@@ -75,10 +76,11 @@ _MOST_NAMES = 6  # words of titles that are names of something
 _HEADING = 2  # words of a heading that may be any name
 _ACRONYM = 4  # capitals
 _GAPS = re.compile(
-    r"(?:\bno event (?:shall|will)|\bprovided by|\bneither the names?|\bcopyright)\b(.{1,400}?)"
-    r"\b(?:be liable|as is|used to endorse|licensed under the apache)",
-    re.DOTALL | re.IGNORECASE,
+    r"\b(?:(?:no event (?:shall|will)|provided by|neither the names?)((?:\W+\w+){1,42}?)\W+(?:be liable|as is|used to endorse)\b"
+    r"|copyright((?:\W+\w+){1,22}?)\W+licensed under the apache\b)",
+    re.IGNORECASE,
 )
+_SHORT = 15_000  # characters of a text without conditions of the same words as these gaps
 _IN_GAPS = {"nor", "may", "not"}  # and yet names only
 _MUST_SAY = {"MIT": ("free of charge", "without restriction", "sublicense", "sell")}  # the pattern lets them be dropped
 
@@ -115,7 +117,7 @@ def told_by(text: str) -> Told:
     grave = not whole or bool(_GRAVE.search(left))
     return Told(
         tags[0] if tagged else joined(names, "AND") if names else "",
-        clear=bool(names or tagged) and not grave and (tagged or _harmless(left)),
+        clear=bool(names or tagged) and not grave and (tagged or _harmless(left.title() if text.isupper() else left)),
         doubtful=grave or _forbids(_words(left)),
         grave=grave,
         choice=bool(_CHOICE.search(left)),
@@ -125,8 +127,9 @@ def told_by(text: str) -> Told:
 def _whole(name: str, region: str) -> bool:
     """Whether a text lacks nothing that its pattern lets be dropped, and has nothing but names where it lets anything be."""
     said = " ".join(region.lower().split())
-    gaps = [part for gap in _GAPS.findall(region) for word in _words(gap) for part in _parts(word)]
-    return all(word in said for word in _MUST_SAY.get(name, ())) and _FORBIDDING.isdisjoint(set(gaps) - _IN_GAPS)
+    gaps = _GAPS.findall(said) if len(said) <= _SHORT else []
+    names = {part for gap in gaps for word in _words(" ".join(gap)) for part in _parts(word)}
+    return all(word in said for word in _MUST_SAY.get(name, ())) and _FORBIDDING.isdisjoint(names - _IN_GAPS)
 
 
 def _plain(text: str) -> str:
@@ -144,7 +147,7 @@ def _regions(text: str) -> Iterator[tuple[str, int, int]]:
         if start < until or text[start:end].lstrip().lower().startswith("http"):
             continue
         start = _true_start(text, match.id, start, end)
-        if match.id.startswith(("GPL-", "LGPL-", "AGPL-")) and (appendix := _APPENDIX.match(text, end)):
+        if match.id.startswith(_GNU) and (appendix := _APPENDIX.match(text, end)):
             end = appendix.end()
         until = end
         yield match.id, start, end
@@ -153,6 +156,7 @@ def _regions(text: str) -> Iterator[tuple[str, int, int]]:
 _MARK = re.compile(r"copyrights?|©|\(c\)", re.IGNORECASE)
 _FIRST = re.compile(r"\w++|©|\(c\)", re.IGNORECASE)
 _MOST_MARKS = 16
+_BRIEF = 4000  # characters of a text whose pattern lets anything follow the word
 
 
 def _true_start(text: str, name: str, start: int, end: int) -> int:
@@ -163,7 +167,7 @@ def _true_start(text: str, name: str, start: int, end: int) -> int:
         first = _FIRST.search(text, start, end)
         if mark.start() < start:
             continue
-        if first and first.start() < mark.start():
+        if first and first.start() < mark.start() and (name.startswith(_GNU) or end - start > _BRIEF):
             break
         found = identify_license(text[mark.end() : end], 0.0)
         if not found or found[0].id != name or mark.end() + found[0].end < end:
@@ -175,7 +179,7 @@ def _true_start(text: str, name: str, start: int, end: int) -> int:
 _LINK = re.compile(r"<?\b(?:https?://|www\.|mailto:)[^\s<>()]++>?|<?[\w.+-]{1,64}@[\w.-]{1,255}>?", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.:;!?])\s+|\n\s*\n|\n(?=[\W_]{3,}\s)")
 _HOLDERS = re.compile(
-    r"[^\w©(]*+(?:[\w.,'-]{1,30}\s+){0,3}?(?:copyrights?\b|©|\(c\)|all rights reserved)", re.IGNORECASE
+    r"[^\w©(]*+(?:[\w.,'-]{1,30}\s+){0,5}?(?:copyrights?\b|©|\(c\)|all rights reserved)", re.IGNORECASE
 )
 _LONGEST_LINE = 30  # words of a copyright line
 
