@@ -24,13 +24,18 @@ _MOST_REGIONS = 50  # texts in one file
 _BEFORE = 50  # words before a text that the library may count to it, if they speak of a copyright
 
 _TAG = re.compile(r"^[\W_]*+SPDX-License-Identifier:[ \t]*+([^\r\n]{1,300})", re.MULTILINE | re.IGNORECASE)
+_CC = re.compile(  # what comes with the texts of CC BY and its kin, before and after them
+    r"attribution(?:-\w+)*+\s+4\.0\s+international\W+creative\s+commons\s+corporation\s+\(\"creative\s+commons\"\)\s+is\s+not\s+a\s+law\s+firm\b.{0,3500}?$"
+    r"|^\W*creative\s+commons\s+is\s+not\s+a\s+party\b.{0,1500}?may\s+be\s+contacted\s+at\s+creativecommons\.org\.?",
+    re.DOTALL | re.IGNORECASE,
+)
 _TAGS = re.compile(r"</?[a-z][^<>]{0,200}>", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 _GNU = ("GPL-", "LGPL-", "AGPL-", "GFDL-", "WTFPL")  # begin with words on copies of the text itself
 _APPENDIX = re.compile(
     r"\W*(?:how\s+to\s+apply\s+these\s+terms\s+to\s+your\s+new\s+(?:programs|libraries)"
-    r"|but\s+first,?\s+please\s+read|also\s+add\s+information\s+on\s+how\s+to\s+contact\s+you)\b.{0,6000}?(?:why-not-lgpl\.html[>).]*+"
-    r"|instead\s+of\s+this\s+license\b\.?|that's\s+all\s+there\s+is\s+to\s+it!|for\s+the\s+gnu\s+agpl,\s+see\s+[^\s]{1,60})",
+    r"|also\s+add\s+information\s+on\s+how\s+to\s+contact\s+you)\b.{0,6000}?(?:instead\s+of\s+this\s+license\b\.?"
+    r"(?:\s+but\s+first,?\s+please\s+read\W+https?:\S{1,60})?|that's\s+all\s+there\s+is\s+to\s+it!|for\s+the\s+gnu\s+agpl,\s+see\s+[^\s]{1,60})",
     re.DOTALL | re.IGNORECASE,
 )
 
@@ -109,7 +114,10 @@ def told_by(text: str) -> Told:
     for _, start, end in regions:
         rest.append(text[at:start])
         at = max(at, end)
-    left = _TAGS.sub(" ", "\n\n".join([*rest, text[at:]]))
+    rest.append(text[at:])
+    if regions and all(name.startswith("CC-BY") for name, _, _ in regions):
+        rest = [_CC.sub("", part) for part in rest]
+    left = _TAGS.sub(" ", "\n\n".join(rest))
     known = [canonical(name) for name, _, _ in regions]
     names = list(dict.fromkeys(name for name in known if name))
     whole = all(known) and len(regions) <= _MOST_REGIONS and all(_whole(name, text[a:b]) for name, a, b in regions)

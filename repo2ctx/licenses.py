@@ -7,8 +7,8 @@ A wrong permissive answer costs more than none, so what is in doubt is the stric
 - A licence file with more in it than known texts, titles and copyright lines is only passed over if a manifest declares a
   licence that the file names too, and nothing in it might forbid anything (or what is declared is not permissive
   either). A clause added to MIT makes NOASSERTION.
-- Several licence files are a choice (OR) if each is named after its licence, as LICENSE-MIT and LICENSE-APACHE, or another
-  file says so; else all have to be kept. The GPL beside the LGPL is part of it.
+- Two licence files are a choice (OR) if each is named after its licence, as LICENSE-MIT and LICENSE-APACHE, or another file
+  says so; else all have to be kept. The GPL beside the LGPL is part of it.
 - The GPL's text alone does not say "or later": it is GPL-3.0-only.
 - Names of files in LICENSES/, then a tag or a line `License: …` in the README, count only where there is nothing else.
 
@@ -123,13 +123,11 @@ def _of_files(files: Mapping[str, Told]) -> tuple[str, bool]:
         part = any("LGPL-3" in found[path] or re.search("lesser|lib", path, re.IGNORECASE) for path in lesser)
         found = {path: name for path, name in found.items() if not (part and name.startswith("GPL-"))}
     notes = [told for told in files.values() if not told.found]
-    choice = all(_named_after(path, name) for path, name in found.items()) or any(
-        n.choice and not n.grave for n in notes
-    )
-    clear = all(told.clear or (told.choice and not told.found and not told.grave) for told in files.values())
-    if not found:
-        return "", False
-    return joined(list(found.values()), "OR" if choice and not any(n.grave for n in notes) else "AND"), clear
+    offered = all(told.choice and not told.grave for told in notes)
+    pair = len(names_in(" AND ".join(found.values()))) == 2  # more are seldom all offered for the whole
+    choice = offered and pair and (bool(notes) or all(_named_after(path, name) for path, name in found.items()))
+    clear = bool(found) and offered and all(told.clear for told in files.values() if told.found)
+    return joined(list(found.values()), "OR" if choice else "AND") if found else "", clear
 
 
 def _named_after(path: str, expression: str) -> bool:
