@@ -92,8 +92,8 @@ _MUST_SAY = {"MIT": ("free of charge", "without restriction", "sublicense", "sel
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """found: an expression of the texts in the file, "" if none. clear: nothing else is in it that could matter. doubtful: what
-    else is in it has a word of one that forbids; grave: for sure, or the texts are not whole. choice: it speaks of a choice
+    """found: an expression of the texts in the file, "" if none or if they are not whole. clear: nothing else is in it that could matter. doubtful: what
+    else is in it has a word of one that forbids; grave: surely, or the texts are not whole. choice: it speaks of a choice
     between licences."""
 
     found: str
@@ -124,7 +124,7 @@ def told_by(text: str) -> Told:
     tagged = len(set(tags)) == 1 and bool(tags[0]) and set(names) <= set(names_in(tags[0]))
     grave = not whole or bool(_GRAVE.search(left))
     return Told(
-        tags[0] if tagged else joined(names, "AND") if names else "",
+        tags[0] if tagged else joined(names, "AND") if names and whole else "",
         clear=bool(names or tagged) and not grave and (tagged or _harmless(left.title() if text.isupper() else left)),
         doubtful=grave or _forbids(_words(left)),
         grave=grave,
