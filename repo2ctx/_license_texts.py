@@ -80,8 +80,10 @@ _LONGEST_SENTENCE = 40  # words that say whose a part is
 _MOST_NAMES = 6  # words of titles that are names of something
 _HEADING = 2  # words of a heading that may be any name
 _ACRONYM = 4  # capitals
-_GAPS = re.compile(
-    r"\b(?:(?:no event (?:shall|will)|provided by|neither the names?)((?:\W+\w+){1,42}?)\W+(?:be liable|as is|used to endorse)\b"
+_GAPS = re.compile(  # where the patterns let any few words be
+    r"\b(?:(?:no event (?:shall|will)|provided by|neither the names?|developed by|even if|such damages?|with the distribution"
+    r"|written permission(?!\W+no express))((?:\W+\w+){0,42}?)\W+(?:be liable|as is|used to endorse|permission is hereby|specifically disclaims"
+    r"|neither|has been advised|this software is)\b"
     r"|copyright((?:\W+\w+){1,22}?)\W+licensed under the apache\b)",
     re.IGNORECASE,
 )
@@ -92,9 +94,11 @@ _MUST_SAY = {"MIT": ("free of charge", "without restriction", "sublicense", "sel
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """found: an expression of the texts in the file, "" if none or if they are not whole. clear: nothing else is in it that could matter. doubtful: what
-    else is in it has a word of one that forbids; grave: surely, or the texts are not whole. choice: it speaks of a choice
-    between licences."""
+    """found: an expression of the texts in the file, "" if none or if they are not whole.
+
+    clear: nothing else is in it that could matter. doubtful: what else is in it has a word of those that forbid; grave: a sure
+    one, or the texts are not whole. choice: it speaks of a choice between licences.
+    """
 
     found: str
     clear: bool
