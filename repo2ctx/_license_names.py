@@ -10,6 +10,28 @@ import re
 
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
+PERMISSIVE = (
+    "0BSD",
+    "Apache-2.0",
+    "BlueOak-1.0.0",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "CC0-1.0",
+    "curl",
+    "ISC",
+    "MIT",
+    "MIT-0",
+    "NCSA",
+    "PostgreSQL",
+    "PSF-2.0",
+    "Python-2.0",
+    "Unlicense",
+    "X11",
+    "Zlib",
+)
+"""Licences that ask for no more than their text and the authors' names to be kept."""
+
 _LONGEST = 300  # characters; longer ones are no names
 _GNU = re.compile(r"(A?GPL|LGPL|GFDL)(-\d\.\d)(\+?)", re.IGNORECASE)
 _WITH = re.compile(r"GPL-(\d\.\d)-with-([a-z]+)-exception", re.IGNORECASE)

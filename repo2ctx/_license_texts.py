@@ -17,7 +17,7 @@ from itertools import islice
 
 from licenseclassifier import identify_license
 
-from repo2ctx._license_names import canonical, joined, names_in
+from repo2ctx._license_names import PERMISSIVE, canonical, joined, names_in
 
 _LONGEST = 200_000
 _MOST_REGIONS = 50  # texts in one file
@@ -82,12 +82,11 @@ _HEADING = 2  # words of a heading that may be any name
 _ACRONYM = 4  # capitals
 _GAPS = re.compile(  # where the patterns let any few words be
     r"\b(?:(?:no event (?:shall|will)|provided by|neither the names?|developed by|even if|such damages?|with the distribution"
-    r"|written permission(?!\W+no express))((?:\W+\w+){0,42}?)\W+(?:be liable|as is|used to endorse|permission is hereby|specifically disclaims"
-    r"|neither|has been advised|this software is)\b"
+    r"|written permission(?!\W+no express))((?:\W+\w+){0,42}?)\W+(?:be liable|as is|used to endorse|permission is hereby"
+    r"|specifically disclaims|neither|has been advised|this software is)\b"
     r"|copyright((?:\W+\w+){1,22}?)\W+licensed under the apache\b)",
     re.IGNORECASE,
 )
-_SHORT = 15_000  # characters of a text without conditions of the same words as these gaps
 _IN_GAPS = {"nor", "may", "not"}  # and yet names only
 _MUST_SAY = {"MIT": ("free of charge", "without restriction", "sublicense", "sell")}  # the pattern lets them be dropped
 
@@ -139,7 +138,7 @@ def told_by(text: str) -> Told:
 def _whole(name: str, region: str) -> bool:
     """Whether a text lacks nothing that its pattern lets be dropped, and has nothing but names where it lets anything be."""
     said = " ".join(region.lower().split())
-    gaps = _GAPS.findall(said) if len(said) <= _SHORT else []
+    gaps = _GAPS.findall(said) if name in PERMISSIVE else []
     names = {part for gap in gaps for word in _words(" ".join(gap)) for part in _parts(word)}
     return all(word in said for word in _MUST_SAY.get(name, ())) and _FORBIDDING.isdisjoint(names - _IN_GAPS)
 

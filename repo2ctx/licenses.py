@@ -22,8 +22,10 @@ import re
 from collections.abc import Collection, Mapping
 
 from repo2ctx._license_manifests import declared_in, declares_license
-from repo2ctx._license_names import canonical, current, joined, names_in, spdx_of
+from repo2ctx._license_names import PERMISSIVE, canonical, current, joined, names_in, spdx_of
 from repo2ctx._license_texts import Told, told_by
+
+__all__ = ["PERMISSIVE", "UNKNOWN", "allows", "license_of", "tells_license"]
 
 UNKNOWN = "NOASSERTION"
 """SPDX's own word for a licence that could not be told."""
@@ -54,28 +56,6 @@ _CALLED = {
     "bsl": "boost",
 }
 _TOKEN = re.compile(r"\(|\)|[^\s()]+")
-
-PERMISSIVE = (
-    "0BSD",
-    "Apache-2.0",
-    "BlueOak-1.0.0",
-    "BSD-2-Clause",
-    "BSD-3-Clause",
-    "BSL-1.0",
-    "CC0-1.0",
-    "curl",
-    "ISC",
-    "MIT",
-    "MIT-0",
-    "NCSA",
-    "PostgreSQL",
-    "PSF-2.0",
-    "Python-2.0",
-    "Unlicense",
-    "X11",
-    "Zlib",
-)
-"""Licences that ask for no more than their text and the authors' names to be kept."""
 
 
 def license_of(texts: Mapping[str, str]) -> str:
