@@ -64,7 +64,7 @@ _FORBIDDING = set(
 _GRAVE = re.compile(
     r"commons clause|non-?\s?commercial|commercial(?:ly)? (?:use|purpose|license)|\b(?:not|must|only|unless|fees?|pay)\b"
     r"|prohibit|forbid|no right|restrict|exclud|\bsell|\bevil\b|military|additional (?:term|condition)|proprietary|confidential"
-    r"|source[- ]available|evaluation|competing|compete|hosted|managed service|academic|research (?:use|purpose)|996",
+    r"|source[- ]available|evaluation|competing|compete|hosted|managed service|academic|research (?:use|purpose)|\b996\b",
     re.IGNORECASE,
 )
 _ATTRIBUTING = re.compile(

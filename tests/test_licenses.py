@@ -15,7 +15,7 @@ TEXTS = dict(LICENSES)
 WHOLE = [name for name in TEXTS if name != "ECL-2.0"]  # that one comes with an appendix the library has no pattern of
 SHORT = ["0BSD", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "ISC", "MIT", "NCSA", "PostgreSQL", "Unlicense", "Zlib"]
 MIT, APACHE, GPL3 = TEXTS["MIT"], TEXTS["Apache-2.0"], TEXTS["GPL-3.0"]
-ISC = "Permission to use, copy, modify, and/or distribute"
+
 
 CLAUSES = [
     "The Software shall be used for Good, not Evil.",
@@ -123,6 +123,20 @@ def test_kin_are_told_apart():
         f"This product includes software developed by Ada.\n\n4. {names}",
     )
     assert license_of({"LICENSE": fourth}) == "BSD-4-Clause"
+
+
+def test_holders_and_titles_are_passed_over():
+    title = "COPYRIGHT AND PERMISSION NOTICE\n\nCopyright (c) 1996 - 2026, Ada Quill, <ada@example.invalid>, and many\ncontributors, see the AUTHORS file."
+    assert (
+        license_of({"COPYING": MIT.replace("MIT License", "").replace("Copyright (c) [year] [fullname]", title)})
+        == "MIT"
+    )
+    names = "Ferry is distributed with the MIT license.\n\n::\n\n   Copyright (c) 2004, Ferry Developers\n   Ada Quill <ada@example.invalid>\n   All rights reserved.\n"
+    assert license_of({"LICENSE": MIT.replace("Copyright (c) [year] [fullname]", names)}) == "MIT"
+    filled = GPL3.replace("<one line to give the program's name and a brief idea of what it does.>", "Ferry").replace(
+        "<year>  <name of author>", "2020  Ada"
+    )
+    assert license_of({"COPYING": filled}) == "GPL-3.0-only"
 
 
 def test_notes_beside_a_text():
