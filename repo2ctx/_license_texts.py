@@ -221,10 +221,10 @@ def _without_holders(text: str) -> str:
             inside = inside and bool(line.strip())
         elif _forbids(words) or len(words) > _LONGEST_LINE:
             inside = False
-        elif not inside:
-            inside = bool(_HOLDERS.match(line))
+        elif not _HOLDERS.match(line):
+            inside = inside and all(not word.islower() or _HARMLESS.issuperset(_parts(word)) for word in words)
         else:
-            inside = all(not word.islower() or _HARMLESS.issuperset(_parts(word)) for word in words)
+            inside = True
         lines.append("" if inside else line)
     return "\n".join(lines)
 

@@ -126,7 +126,7 @@ def test_kin_are_told_apart():
 
 
 def test_holders_and_titles_are_passed_over():
-    title = "COPYRIGHT AND PERMISSION NOTICE\n\nCopyright (c) 1996 - 2026, Ada Quill, <ada@example.invalid>, and many\ncontributors, see the AUTHORS file."
+    title = "COPYRIGHT AND PERMISSION NOTICE\nCopyright (c) 1996 - 2026, Ada Quill, <ada@example.invalid>, and many\ncontributors, see the AUTHORS file."
     assert (
         license_of({"COPYING": MIT.replace("MIT License", "").replace("Copyright (c) [year] [fullname]", title)})
         == "MIT"
