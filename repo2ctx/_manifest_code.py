@@ -198,12 +198,17 @@ def _joined(
 
 # Gradle and Nix --------------------------------------------------------------------------------------------
 
-_GRADLE = re.compile(
-    r"(?P<key>(?<![\w.$\"'])(?P<owner>(?:project|rootProject|pom|this)\.)?description(?:\.set)?[ \t]*+"
-    r"(?:=\s*+|\(\s*+|(?=[\"'])))"
-    rf"|//[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)|{_TEXT}|{_LINE}|(?P<brace>[{{}}])",
-    re.DOTALL,
-)
+
+def _gradle(key: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?P<key>(?<![\w.$\"'])(?:{key})(?:\.set)?[ \t]*+(?:=\s*+|\(\s*+|(?=[\"'])))"
+        rf"|//[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)|{_TEXT}|{_LINE}|(?P<brace>[{{}}])",
+        re.DOTALL,
+    )
+
+
+_GRADLE = _gradle(r"(?P<owner>(?:project|rootProject|pom|this)\.)?description")
+_GRADLE_LICENSE = _gradle(r"(?P<owner>(?!))?name")
 _GRADLE_BLOCKS = {
     "pom",
     "pom.project",
@@ -229,6 +234,11 @@ _LONGEST_HEAD = 200  # characters before a brace that may say what the block is
 def gradle_values(text: str) -> Iterator[Value]:
     """The project's own: at the top, or in a block such as `pom { … }`, not that of a task."""
     return _block_values(text, _GRADLE, _GRADLE_HEAD, 0, _GRADLE_BLOCKS)
+
+
+def gradle_license_values(text: str) -> Iterator[Value]:
+    """The names in blocks `license { … }`."""
+    return _block_values(text, _GRADLE_LICENSE, _GRADLE_HEAD, -1, {"license"})
 
 
 def nix_values(text: str) -> Iterator[Value]:
@@ -271,6 +281,10 @@ _GEM = re.compile(
     r"^[ \t]*+(?:\w+\.(summary|description)[ \t]*+\+?=[ \t]*+)(?:\w+\.\w+[ \t]*+=[ \t]*+)*(?:\\?\r?\n[ \t]*+)?",
     re.MULTILINE,
 )
+_GEM_LICENSE = re.compile(
+    r"^[ \t]*+\w+\.(?:license[ \t]*+=[ \t]*+|licenses[ \t]*+=[ \t]*+\[\s*+(?=[\"'][^\"'\r\n]*+[\"']\s*+\]))",
+    re.MULTILINE,
+)
 _MIX = re.compile(
     r"^(?:[^#\r\n\"]*?\bdescription:|[ \t]*+@(?:short)?(?:doc|description)\b|[ \t]*+defp?[ \t]++description(?:\(\))?,?\s++do:?)"
     r"\s*+(?:~[sS](?=\"))?",
@@ -294,6 +308,11 @@ def gem_values(text: str) -> Iterator[Value]:
             continue
         if pieces := _joined(text, match.end(), _ruby_string, _RUBY_JOINER):
             yield _value(pieces, rank)
+
+
+def gem_license_values(text: str) -> Iterator[Value]:
+    """The licence of a gemspec or podspec, where it names just one."""
+    return _after(text, _GEM_LICENSE)
 
 
 def mix_values(text: str) -> Iterator[Value]:

@@ -1,7 +1,7 @@
 """Whether a repository is taken at all: its licence and its size, looked at before anything is parsed.
 
-Only the tree, the sizes and the small files at the root that say the licence are read. A repository that is refused has a
-row that says why, and no files.
+Only the tree, the sizes and the small files at the root and in LICENSES/ that say the licence are read. A repository that
+is refused has a row that says why, and no files.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def admit(snapshot: Snapshot, limits: LimitsConfig, selection: SelectionConfig, 
     read = [
         (e, s) for e, s in snapshot.sized if s is not None and fate_by_entry(e, s, selection.max_file_bytes) == KEPT
     ]
-    asked = [e for e, s in read if "/" not in e.path and s <= _MAX_BYTES and tells_license(e.path)][:_MOST_READ]
+    asked = sorted((e for e, s in read if s <= _MAX_BYTES and tells_license(e.path)), key=lambda e: "/" in e.path)[
+        :_MOST_READ
+    ]
     texts = {}
     for entry, data in zip(asked, snapshot.read([e.blob for e in asked]), strict=True):
         decoded = decode(data) if data is not None else ""

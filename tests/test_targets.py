@@ -7,7 +7,7 @@ import pytest
 from repo2ctx.choosing import choose
 from repo2ctx.config import TargetsConfig
 from repo2ctx.filters import Duplicates, NamesFound, code_names, foreign_language, rejection
-from repo2ctx.licenses import PERMISSIVE, allows, license_of
+from repo2ctx.licenses import PERMISSIVE, allows
 from repo2ctx.prose import first_sentence
 from repo2ctx.records import RepoSpec
 from repo2ctx.sandbox import Sandbox
@@ -115,15 +115,3 @@ def test_targets_of_two_repositories_that_say_the_same():
 )  # fmt: skip
 def test_licences_that_can_be_satisfied(expression, allowed):
     assert allows(expression, PERMISSIVE) is allowed
-
-
-def test_licences():
-    assert license_of({"pyproject.toml": '[project]\nlicense = "BSD-3-Clause"\n'}) == "BSD-3-Clause"
-    assert license_of({"Cargo.toml": '[package]\nlicense = "MIT/Apache-2.0"\n'}) == "MIT OR Apache-2.0"
-    assert license_of({"package.json": '{"license": "UNLICENSED"}'}) == "NOASSERTION"
-    from identify.vendor.licenses import LICENSES
-
-    mit = dict(LICENSES)["MIT"].replace("[year]", "2020").replace("[fullname]", "Someone")
-    assert license_of({"LICENSE.txt": mit}) == "MIT"
-    assert license_of({"COPYING": "All rights reserved, do not look."}) == "NOASSERTION"
-    assert license_of({}) == "NOASSERTION"
