@@ -141,13 +141,15 @@ class Guard:
 
     def consider(self, path: str, text: str) -> None:
         """A file that stays, its descriptions emptied."""
-        for watched in self._watched:
-            runs = _shown(watched.overlap, path, text)
-            if any(self._is_quote(watched.overlap, run) for run in runs):
-                self._flagged.add(path)
-                watched.sourceless += runs
-            else:
-                watched.after += runs
+        found = [_shown(watched.overlap, path, text) for watched in self._watched]
+        pairs = list(zip(self._watched, found, strict=True))
+        if any(self._is_quote(watched.overlap, run) for watched, runs in pairs for run in runs):
+            self._flagged.add(path)
+        for (
+            watched,
+            runs,
+        ) in pairs:  # what is flagged for one target is measured again, for all of them, as it is written
+            (watched.sourceless if path in self._flagged else watched.after).extend(runs)
 
     def decide(self) -> None:
         """After the last file was considered: which targets are over the limit, so that their runs are masked."""
