@@ -315,7 +315,8 @@ DESCRIBES_OTHERS = re.compile(
 """Begins a title that looks like one which describes, and is not."""
 
 BACKGROUND = re.compile(
-    r"\W*(?:there (?:are|is|has|have|exist)|(?:many|several|most|some) (?:\w+ ){1,4}(?:are|have|need|use|require|do)"
+    r"\W*(?:[Tt]here (?:are|is|has|have|exist)|(?:[Mm]any|[Ss]everal|[Mm]ost|[Ss]ome) (?:\w+ ){1,4}"
+    r"(?:are|have|need|use|require|do)"
     r"|(?:[A-Z][a-z]+ )?[A-Za-z]\w*s are (?:used|widely|often|usually|commonly|typically)"
     r"|(?P<subject>[A-Z]{3,5}) (?:is|are)|[Ii]t is (?:often|hard|difficult|easy|common)) "
 )
