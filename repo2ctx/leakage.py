@@ -35,7 +35,7 @@ _COPY_SHARE = 0.3  # of a README's n-grams: a text that holds as many is a copy
 _FEWEST_OF_A_COPY = 24  # words; a shorter README says too little to be recognised
 _SHORTEST_LIMIT = 3  # words: "a library for" is nobody's quote
 _ROUNDS = 8
-_MARKS_BEFORE = re.compile(r"[\W_]*")
+_MARKS_BEFORE = re.compile(r"(?:[^\w\\]|_|\\[\W_])*")  # a backslash only with the mark that it escapes, not that of \n
 _MARKS_AFTER = re.compile(r"[\W_]*\Z")
 
 

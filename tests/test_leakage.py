@@ -130,6 +130,7 @@ def test_only_the_words_are_taken_out():
     assert masked("a\n * one\n * two\n b", [(5, 15)]) == ("a\n * \n * \n b", 2)
     assert masked('"one "\n "two"', [(1, 12)]) == ('" "\n ""', 2)
     assert masked("one\r\ntwo", [(0, 8)]) == ("\r\n", 2)
+    assert masked('"one\\n",\n"\\n",\n"two"', [(1, 20)]) == ('"",\n"",\n""', 3)
 
 
 def test_what_is_under_the_limit_stays():
