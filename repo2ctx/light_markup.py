@@ -280,7 +280,7 @@ def org(source: str) -> list[Block]:
 
 # Plain text ------------------------------------------------------------------------------------------------------
 
-_PLAIN_ITEM = re.compile(r"([ ]{0,8})(?:[-*+o•]|\d{1,2}[.)])[ ]+(\S.*)")
+_PLAIN_ITEM = re.compile(r"([ ]{0,8})(?:(?:[-*+o•]|\d{1,2}[.)])[ ]+|-(?=[A-Z][A-Za-z]))(\S.*)")
 _RULE = re.compile(r"[ ]*([=\-~*#^_+.])\1{2,}[ ]*")
 _CLAUSE = re.compile(
     r"(?:\S+ ){1,3}(?:is|are|does|do|has|have|can|provides|supports|offers|includes|works|needs)\b.*:\Z"
@@ -293,9 +293,9 @@ _DEEP = 2  # spaces that set apart what is no prose
 def plain(source: str) -> list[Block]:
     """The blocks of a plain text. Titles are underlined, in capitals, or short lines by themselves."""
     seen = _Collector()
-    gap = True
+    gap, opens = True, False
     for line in (line.rstrip() for line in textwrap.dedent(source).split("\n")):
-        item = _PLAIN_ITEM.fullmatch(line) if seen.in_list or gap else None
+        item = _PLAIN_ITEM.fullmatch(line) if seen.in_list or gap or opens else None
         if not line:
             _plain_end(seen)
         elif _RULE.fullmatch(line):
@@ -308,6 +308,7 @@ def plain(source: str) -> list[Block]:
                 seen.end()
             seen.line(line)
         gap = not line or bool(_RULE.fullmatch(line))
+        opens = line.endswith(":")
     _plain_end(seen)
     seen.end()
     return seen.blocks

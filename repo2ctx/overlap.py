@@ -32,6 +32,7 @@ _MOST_PLACES = 16  # of one seed in the target; more only in texts that repeat t
 _MOST_MATCHES = 50_000  # in one text; in what repeats itself more often, each letter is looked at once
 _TEXT_GAP = 80  # letters between two matches of one run: a link's address
 _TARGET_GAP = 16  # letters of the target that a run may skip: a word or two
+_JOINED = 4  # words of a project's name that may be written as one
 _OVERLAP = 4  # letters that two matches may share by chance
 _NOISE = re.compile(
     r"\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|[^\n])"
@@ -70,7 +71,7 @@ def words_of(text: str) -> list[str]:
 class Overlap:
     """Finds one target in texts. Costs a few milliseconds to make.
 
-    name: words of the project's name (`apache/commons-csv`); a run of nothing else is no quote.
+    name: words of the project's name (`apache/commons-csv`); a run of nothing else is no quote. named: their numbers in `words`.
     """
 
     def __init__(self, target: str, name: str = ""):
@@ -81,10 +82,7 @@ class Overlap:
         for number, word in enumerate(self.words):
             self._bounds.append((len(self._word_at), len(self._word_at) + len(word)))
             self._word_at += [number] * len(word)
-        named = {
-            part for word in words_of(name) for part in (word, *words_of(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", word)))
-        }
-        self._named = frozenset(i for i, word in enumerate(self.words) if word in named)
+        self.named = _named(self.words, name)
         self._places: dict[str, list[int]] = {}
         for at in range(len(self._letters) - _SEED + 1):
             if self._word_at[at] != self._word_at[at + _SEED - 1]:
@@ -101,7 +99,7 @@ class Overlap:
     @property
     def name_share(self) -> float:
         """The share of the target's words that are words of the project's name."""
-        return len(self._named) / len(self.words) if self.words else 0.0
+        return len(self.named) / len(self.words) if self.words else 0.0
 
     def runs(self, text: str) -> list[Run]:
         """Every run of at least two words, in the order of the text."""
@@ -110,7 +108,7 @@ class Overlap:
         letters = _letters(text)
         matches = list(self._matches(letters))
         found = [Run(words, tuple(chain)) for chain in _chains(matches) if len(words := self._whole_words(chain)) > 1]
-        return [run for run in found if not self._named.issuperset(run.words)]
+        return [run for run in found if not self.named.issuperset(run.words)]
 
     def measure(self, runs: Iterable[Run]) -> Measure:
         """What runs, of one or of many texts, come to."""
@@ -175,6 +173,25 @@ class Overlap:
             if begin < finish:
                 found.update(range(self._word_at[begin], self._word_at[finish - 1] + 1))
         return tuple(sorted(found))
+
+
+def _named(words: Sequence[str], name: str) -> frozenset[int]:
+    """The numbers of the words that are the project's name, however either puts them together: Java Parser, javaparser."""
+    parts = words_of(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name))
+    known = {"".join(joined) for of in (words_of(name), parts) for joined in _windows(of)}
+    found: set[int] = set()
+    for first in range(len(words)):
+        for count in range(1, _JOINED + 1):
+            if "".join(words[first : first + count]) in known:
+                found.update(range(first, min(first + count, len(words))))
+    return frozenset(found)
+
+
+def _windows(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """One to a few words that follow each other."""
+    for first in range(len(words)):
+        for end in range(first + 1, min(first + _JOINED, len(words)) + 1):
+            yield words[first:end]
 
 
 def _chains(matches: list[tuple[int, int, int]]) -> Iterator[list[tuple[int, int, int]]]:

@@ -14,6 +14,8 @@ _THIS = (
     r"(?:project|repo(?:sitory)?|package|library|module|tool|crate|gem|plugin|fork|branch)"
 )
 
+_PLACE = r"(?:discord|slack|gitter|irc|newsletter|twitter|zulip|telegram)"
+
 POINTER = re.compile(
     r"\W*(?:and |or |but |so |also,? |then,? )?(?:please|see|visit (?:the|our|us)|read (?:the|more|our|about|on|this"
     r"|through|it)|refer to"
@@ -33,12 +35,14 @@ POINTER = re.compile(
     r"|faq)(?: and [\w ]{1,30})? (?:is|are|can|may|lives?|contains?|has|have) "
     r"(?:\w+ )?(?:be |also |available|hosted|found|located|at|on|in|here|published|documented|a |the |all |more)"
     r"|this (?:readme|document|page|file|section|guide|list|article|is (?:just )?(?:a |the )?(?:quick|brief|short"
-    r"|readme|main|master|development|documentation for))\b"
+    r"|readme|main|master|development|documentation for)|is the (?:\w+ ){0,2}(?:repo(?:sitory)?|home|source(?: code)?)"
+    r" (?:for|of))\b"
     r"|(?:below|above|here|following|the following|what follows)(?:'s| is| are)\b|here['’]s|as (?:an? )?example"
     r"|a (?:minimal|simple|basic|quick|full|complete|short|small) example"
-    r"|you (?:can|may|will|should|could) (?:also |always )?(?:find|read|see|check|view|learn|browse|visit|follow|ask"
+    r"|you (?:can|may|will|should|could) (?:also |always )?(?:find|read|see|check|view|learn|browse|visit|follow|ask|look at"
     r"|join|download|get (?:it|the)|access|test|try|browse|use the (?:following|link))"
     r"|(?:if )?you(?:['’]re| are) (?:viewing|reading|looking|interested|new|browsing|unsure|not sure)"
+    r"|the sections? (?!of\b)"
     r"|for [^,.]{1,80}?(?:, (?:please )?(?:read|use|visit|check|consult|see)| (?:please )?(?:see|visit|refer to"
     r"|consult))\b|to (?:run|try|see|start|use|get|test|build|compile|install|download|learn|find|read)\b|after that\b"
     r"|(?:need|want|looking for) (?:help|more|to)\b.*\?|questions?\b|got (?:a )?questions?|quick ?links?|links?:"
@@ -98,10 +102,14 @@ NOTICE = re.compile(
     r"|supported \w+ versions?|^in \w+ v?\d+\.\d|^(?:update|edit|news)\b\W*(?:\w+ )?\d{4}|changes made in"
     r"|this (?:release|version)\b|by @\w+|requires? `|we want your|sign up|\boffice hours\b|\bmeetings?\b"
     r"|as of (?:version|v\d|\w+ \d{4})|since (?:version|v\d|\d{4})|(?:copyright|\(c\)|©) .{0,20}\d{4}"
-    r"|all rights reserved",
+    r"|all rights reserved|\bcurrently \([^()]{0,20}\d{4}\)|^starting with (?:\w+ ){0,3}v?\d"
+    r"|\b(?:january|february|march|april|may|june|july|august|september|october|november|december),? \d{4}\b|\w/[\w.-]+#\d"
+    r"|works (?:\S+ ){0,4}python (?:versions? )?\d|^(?:python|java|jdk|node(?:\.js)?|php|ruby|go|rust) v?\d[\w.+-]*"
+    r"(?: .{0,40})?\Z"
+    r"|\b(?:once|previously|originally|formerly) (?:named|called|known)",
     re.IGNORECASE,
 )
-"""The state, the versions or the requirements of a project."""
+"""The state, the versions, the issues, the dates or the requirements of a project."""
 
 ADVERT = re.compile(
     r"\W*(?:show your|star (?:us|this|the)|follow (?:us|me|the|@)|join (?:us|the|our|me)|subscribe|tweet|sponsor|donat"
@@ -129,8 +137,10 @@ REQUEST = re.compile(
     r"|just want|already)"
     r"|\b(?:pull requests?|PRs|patches|contributions?|donations?|feedback|bug reports|suggestions) (?:are|is)\b"
     r"|\bwe (?:welcome|encourage|appreciate|thank|recommend|suggest|invite|accept|hope|gladly)\b|feel free"
-    r"|\b(?:discord|slack|gitter|patreon|opencollective|open collective|stack ?overflow|mailing list|irc|newsletter"
-    r"|twitter|github sponsors|google group|tidelift|thanks\.dev|tip jar|zulip|matrix room)\b"
+    r"|\b(?:patreon|opencollective|open collective|stack ?overflow|mailing list|github sponsors|google group|tidelift"
+    r"|thanks\.dev|tip jar|matrix room)\b"
+    rf"|\b(?:join|our|ask|chat|talk|reach|contact|find|follow|meet|questions?|community|discussions?)\b.{{0,60}}\b{_PLACE}\b"
+    rf"|\b(?:on|the) {_PLACE}(?: (?:channel|community|workspace|server|chat|room|group))?\W*\Z"
     r"|\bbrowser (?:extension|stack) for testing|\b(?:sponsored|funded|supported|backed|financed|hosted"
     r"|developed and maintained|maintained|created|written|authored|started|initiated) (?:by"
     r"|and maintained by)\b.{0,80}\Z"
@@ -141,14 +151,35 @@ REQUEST = re.compile(
     r"|steps?|code|snippet|links?|pages?)\b|\bwith this call\b|\bthese (?:two|three) lines\b|\bas shown\b"
     r"|\bimplementation of this interface\b"
     r"|\b(?:usage )?examples?\b.{0,60}\b(?:is|are) (?:given|shown|provided|available|included)\b|\./configure"
+    r"|\brun configure\b|--enable-\w|\b(?:docstring|usage|string|diagram|picture|table|screenshot) (?:above|below)\b"
+    r"|\b(?:in|of) this readme\b"
+    r"|\b(?:tutorials?|documentation|guides?|docs) (?:is|are) (?:provided|available|hosted) (?:on|at|in)\b"
+    r"|\bworth (?:a|the) (?:read|look)\b|\bfor (?:more|further|full) (?:details?|information|info)\b"
     r"|\bmake (?:test|install)\b|\bmakefiles?\b|\bgithub (?:issues?|discussions?)\b|issue tracker|open an issue"
     r"|file (?:a|an) (?:bug|issue)|\bread(?:ing)? (?:the|our) (?:docs|documentation|guide|wiki|manual)",
     re.IGNORECASE,
 )
 """Asks something of the reader, or names places to ask; also what refers to code nearby."""
 
+FAME = re.compile(
+    r"\b(?:adopted|trusted|loved) by\b|\b(?:is|are) (?:also |already |widely |currently )?used (?:in|by) "
+    r"(?:many|several|most|over|thousands|millions|hundreds|dozens|all|numerous|various|\d)"
+    r"|\bone of the (?:\w+ )?most (?:popular|advanced|used|widely|downloaded|starred)"
+    r"|\b(?:thriving|vibrant|large|huge|growing) (?:\w+ )?community\b|\b(?:industry|world)[- ]leading\b|^we believe\b",
+    re.IGNORECASE,
+)
+"""Who uses it, and how well it is liked."""
+
+NAMING = re.compile(
+    r"\b(?:derives|comes|taken|derived|borrowed) from the (?:\w+ )?(?:word|name|term|verb|noun)\b"
+    r"|\bis named (?:after|for)\b|\betymology\b|\b(?:noun|verb|adjective): |^(?:the|its|our) name\b"
+    r"|\bpronounced (?:as|like)\b|\bis (?:an? )?(?:recursive )?(?:acronym|backronym) (?:for|of)\b",
+    re.IGNORECASE,
+)
+"""Says where the name comes from."""
+
 LICENSED = re.compile(
-    r"^the (?:\w+ )?licen[cs]e\b|(?:dual|tri)[- ]licen[cs]ed|public domain|(?:is|are"
+    r"^the (?:\w+ )?licen[cs]e\b|\blicen[cs]ed (?:under|with)\b|(?:dual|tri)[- ]licen[cs]ed|public domain|(?:is|are"
     r"|was) (?:\w+ ){0,2}?(?:licen[cs]ed|released|distributed|available|provided|published|shared"
     r"|open[- ]sourced) (?:\w+ ){0,3}?(?:under|as|with) "
     r"|\A\W*(?:licen[cs]ed|released|distributed|published) (?:under|as)\b|(?:mit|bsd|apache|gpl|lgpl"
@@ -188,7 +219,7 @@ INSTALL = re.compile(
 """Says where to get it."""
 
 TEMPLATE = re.compile(
-    r"\{\{|\}\}|<%|%>|\$\{\w|(?<!\w)\{[a-z][\w-]*\}|:::|\[\[|\]\]|={4,}|-{5,}|\|.*\||\\\w+\{|</?\w+[^<>]*>"
+    r"\{\{|\}\}|<%|%>|\$\{\w|(?<!\w)\{[a-z][\w-]*\}(?! is an? )|:::|\[\[|\]\]|={4,}|-{5,}|\|.*\||\\\w+\{|</?\w+[^<>]*>"
 )
 """Left-over markup, or a template not filled in."""
 
@@ -203,6 +234,11 @@ ODD = re.compile(
     r"\W*\Z|[*†‡] |\.\.\.|…|[\"“][^\"”]*[\"”]\.?\Z|(?:or|which|otherwise), |which |even when ", re.IGNORECASE
 )
 """Begins a footnote, a quotation, or half a sentence."""
+
+HALF = re.compile(
+    r"(?:with|for|are|is|was|and|or|of|in|by|where|while|from|as|on|at|which|that|who|whose|nor|than|because) [\w`]"
+)
+"""Begins, in small letters, the half of a sentence whose other half was no prose."""
 
 ANAPHOR = re.compile(
     r"\W*(?:it|its|(?:this|that)(?! (?:\w+ )?(?:project|package|library|module|repo(?:sitory)?|tool|crate|gem|app"
@@ -233,7 +269,7 @@ DESCRIBES = re.compile(
     r"|key|core|some|other|major|notable|additional|basic|technical|high-level|design) )*"
     r"(?:(?:[\w.-]+ )?(?:overview|features|highlights|architecture|philosophy)(?: at a glance)?|about|introduction"
     r"|intro|descriptions?"
-    r"|summary|background|motivation|how (?:it|\w+) works?|concepts?|design(?: goals| principles)?|goals|principles"
+    r"|summary|background|motivation|how (?:it|\w+) works?|concepts?|design(?: goals| principles)?|goals?|principles"
     r"|rationale|purpose|abstract|synopsis|capabilities|what it does|what it is|why|what|in a nutshell|key points"
     r"|benefits|advantages|functionality|at a glance)\b(?: (?:of|and|for|to|in) .{1,40})?\W*"
     r"|(?:what(?:['’]s| is| are| does)|why|who is|about|introduc\w+|meet|features of|overview of|how does)\b.{0,60}",
@@ -277,6 +313,21 @@ DESCRIBES_OTHERS = re.compile(
     re.IGNORECASE,
 )
 """Begins a title that looks like one which describes, and is not."""
+
+BACKGROUND = re.compile(
+    r"\W*(?:[Tt]here (?:are|is|has|have|exist)|(?:[Mm]any|[Ss]everal|[Mm]ost|[Ss]ome) (?:\w+ ){1,4}"
+    r"(?:are|have|need|use|require|do)"
+    r"|(?:[A-Z][a-z]+ )?[A-Za-z]\w*s are (?:used|widely|often|usually|commonly|typically)"
+    r"|(?P<subject>[A-Z]{3,5}) (?:is|are)|[Ii]t is (?:often|hard|difficult|easy|common)) "
+)
+"""Begins a sentence about the world, or about `subject`, not about the project."""
+
+ABOUT_DOCS = re.compile(
+    r"\b(?:sphinx|mkdocs|docusaurus|jekyll|hugo|readthedocs|man ?pages?"
+    r"|(?:the|our|this|reference|api) (?:documentation|docs|web ?site|guide)|this (?:directory|folder)|following guide)\b",
+    re.IGNORECASE,
+)
+"""Says, in the README of a folder of documentation, that it is about that."""
 
 DEFINES = re.compile(r"\W*(?:[\w`.+-]+,? ){1,6}?(?:\([^()]{0,100}\) )?is (?:an?|the)\b", re.IGNORECASE)
 """Begins a sentence that says what something is."""

@@ -6,17 +6,18 @@ Only the beginning of a README is read, so that the cost has a bound.
 
 from __future__ import annotations
 
+import inspect
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from repo2ctx.light_markup import asciidoc, org, plain
-from repo2ctx.markup import OTHER, PSEUDO, Block, markdown, prepared, restructured
-from repo2ctx.phrases import DEFINES, DESCRIBES, DESCRIBES_OTHERS, STOPS, TITLE_STOPS
+from repo2ctx.markup import CODE, OTHER, PSEUDO, Block, markdown, prepared, restructured
+from repo2ctx.phrases import ABOUT_DOCS, DEFINES, DESCRIBES, DESCRIBES_OTHERS, STOPS, TITLE_STOPS
 from repo2ctx.sentences import first_sentence, is_notice, is_statement, items_said, opens_list, said, unmarked
 
-__all__ = ["first_sentence", "is_readme", "lead", "readmes", "tidy"]
+__all__ = ["described", "first_sentence", "is_readme", "lead", "readmes", "tidy"]
 
 # Which file ------------------------------------------------------------------------------------------------------
 
@@ -172,17 +173,24 @@ _COMMON_WORDS = frozenset(
     " php c++ api client server project".split()
 )
 _LEAD_IN_WORDS = 5
+_SHORT_DESCRIPTION = 30  # words
 _TITLE_CHARACTERS = 300
 
 
 @dataclass(slots=True)
 class _Section:
-    """What is between two headings. lead: before the second heading; describes: its title, or one above it, says so."""
+    """What is between two headings. lead: before the second heading; describes: its title, or one above it (`below`), says so."""
 
     lead: bool
     describes: bool = False
+    below: bool = False
     stopped: bool = False
     blocks: list[Block] = field(default_factory=list)
+
+    @property
+    def tells(self) -> bool:
+        """Whether its prose is about the project. What is below a section that describes and holds code is an example."""
+        return self.lead or (self.describes and not (self.below and CODE in self.blocks))
 
 
 def lead(path: str, text: str, enough: int) -> list[str]:
@@ -193,8 +201,11 @@ def lead(path: str, text: str, enough: int) -> list[str]:
     sections = [section for section in _sections(blocks) if not section.stopped]
     found: list[str] = []
     for section in sections:
-        if (section.lead or section.describes) and sum(len(p.split()) for p in found) < enough:
-            found += [p for p in _paragraphs(section.blocks, name) if not any(p in other for other in found)]
+        if section.tells and sum(len(p.split()) for p in found) < enough:
+            paragraphs = _paragraphs(section.blocks, name, opened=bool(found))
+            found += [p for p in paragraphs if not any(p in other for other in found)]
+    if path.lower().startswith(("doc/", "docs/")) and any(ABOUT_DOCS.search(paragraph) for paragraph in found):
+        return []
     if not found:  # another section may do if it says what something is
         others = (_paragraphs(section.blocks, name) for section in sections)
         return next((said for said in others if said and DEFINES.match(first_sentence(said[0]))), [])
@@ -234,13 +245,22 @@ def _sections(found: Sequence[Block]) -> list[_Section]:
             stopped = block.level if stops and not describes else PSEUDO + 1
         if block.level <= described:
             described = block.level if describes and not first else PSEUDO + 1
-        sections.append(_Section(first, described <= PSEUDO, stopped <= PSEUDO))
+        sections.append(_Section(first, described <= PSEUDO, described < block.level, stopped <= PSEUDO))
     return sections
 
 
-def _paragraphs(blocks: Sequence[Block], name: frozenset[str]) -> list[str]:
+def described(text: str) -> list[str]:
+    """The paragraphs of a description in a manifest: one of a few words as it is, a longer one as a README's lead is read."""
+    if len(text.split()) <= _SHORT_DESCRIPTION and not re.search(r"\S\s*\n\s*\n\s*\S", text):
+        return [unmarked(tidy(text))]
+    source = inspect.cleandoc(text)
+    return _paragraphs([block for block in _read("", source) if block.kind != "heading"], frozenset())
+
+
+def _paragraphs(blocks: Sequence[Block], name: frozenset[str], *, lead: bool = True, opened: bool = False) -> list[str]:
     """What the blocks of a section say: paragraphs, and lists together with the sentence that leads in to them. What follows code
-    goes on from it, unless it begins with the project's name."""
+    goes on from it, unless it begins with the project's name. opened: whether something was said before, so that a list may stand
+    by itself."""
     found: list[str] = []
     leads_in = True  # whether the next list is one that may be taken
     orphan = coded = False  # whether the paragraph before was left out; whether there was code
@@ -254,14 +274,18 @@ def _paragraphs(blocks: Sequence[Block], name: frozenset[str]) -> list[str]:
             )
             if items and found and found[-1].endswith(":"):
                 found[-1] += " " + " ".join(items)
-            elif items:
+            elif items and (found or opened):
                 found.append(" ".join(items))
         leads_in = True
         if block.kind == "paragraph" or (block.kind == "quote" and not found):
             text = opens_list(block.text) if after.kind == "list" else block.text
             listed = after.kind == "list" and bool(items_said(after.items, _MOST_ITEMS))
             prose = said(text, leads_in=listed, orphan=coded or (orphan and not text.startswith("This ")))
-            if coded and found and not name & set(re.findall(r"[^\W_][\w.+-]+", first_sentence(prose).lower())):
+            if (
+                coded
+                and (found or not lead)
+                and not name & set(re.findall(r"[^\W_][\w.+-]+", first_sentence(prose).lower()))
+            ):
                 prose = ""
             short = len(text.split()) <= _LEAD_IN_WORDS and not STOPS.match(text) and is_statement(text)
             leads_in = (

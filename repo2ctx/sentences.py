@@ -14,11 +14,14 @@ from repo2ctx.phrases import (
     ADVERT,
     ANAPHOR,
     COMMAND,
+    FAME,
+    HALF,
     HERE,
     INSTALL,
     LABEL,
     LEAD_IN,
     LICENSED,
+    NAMING,
     NOTICE,
     ODD,
     OPEN_END,
@@ -36,6 +39,7 @@ _NOTICE_WORDS = 45  # a longer sentence says more than the notice that is in it
 _LINKED = 0.8  # share of a sentence's words in links from which it is a row of links
 _LEADING_WORDS = 3  # a shorter one before a list is a title: "Key features:"
 _CLOSED_WORDS = 6  # a shorter sentence before a colon says nothing by itself
+_MOST_OF_A_TABLE = 20  # items; a longer list is a table of commands, formats, rules
 _LIST_WORDS = 200  # a list stops at the item that reaches them
 _TITLE_WORDS = 6  # a line that was broken on purpose and is no longer is a title
 
@@ -103,7 +107,7 @@ _EMOJI = re.compile(
 _SHORTCODE = re.compile(r"(?:(?<=\s)|^):[a-z][a-z0-9_+-]{1,40}:(?=[\s.,!]|$)")
 _EMOTICON = re.compile(r"(?:(?<=\s)|^)[:;]-?[)D](?=\s|$)")
 _ASIDE = re.compile(
-    r"\s*\((?:please )?(?:see|cf\.?|more (?:info|details)|read more|docs|details|link|source)\b[^()]{0,200}\)",
+    r"\s*\((?:please )?(?:see|pronounced|cf\.?|more (?:info|details)|read more|docs|details|link|source)\b[^()]{0,200}\)",
     re.IGNORECASE,
 )
 _URL = re.compile(
@@ -112,6 +116,7 @@ _URL = re.compile(
 _ASIDE_URL = re.compile(rf"\s*[(\[<]\s*{LINK}?(?:at |see |cf\. )?(?:{_URL.pattern}){END}?\s*[)\]>]")
 _FOOTNOTE = re.compile(r"\s?\[\^?\d{1,3}\](?!\w)")
 _LEFT_MARKS = re.compile(r"^[:;,|•·▪–—-]+\s+|\s[*†‡](?=\.?\Z)")
+_VERSION = re.compile(r"(?<=\w) v?\d+(?:\.\d+){1,3}(?= (?:is an?|-|–) )")  # of the project, behind its name
 _SPACES = re.compile(r"\s+([,.;:!?)])(?=\s|\Z|[,.;:!?)])")
 
 
@@ -166,7 +171,9 @@ def is_statement(text: str) -> bool:
         or prose.rstrip("!").endswith(("?", "e.g.", "i.e."))
     ):
         return False
-    return not (words <= _NOTICE_WORDS and is_notice(plain)) and not REQUEST.search(plain)
+    if (words < FEWEST_WORDS and plain.endswith("!")) or any(p.search(plain) for p in (REQUEST, FAME, NAMING)):
+        return False
+    return not (words <= _NOTICE_WORDS and is_notice(plain))
 
 
 def is_notice(text: str) -> bool:
@@ -194,11 +201,11 @@ def said(text: str, *, leads_in: bool = False, orphan: bool = False) -> str:
         plain = unmarked(sentence)
         if plain.endswith(":") and not leads_in:
             plain = _closed(plain)
-        if not plain or not is_statement(sentence) or (dropped and ANAPHOR.match(plain)):
+        if not plain or not is_statement(sentence) or HALF.match(plain) or (dropped and ANAPHOR.match(plain)):
             dropped = True
             continue
         dropped = False
-        kept.append(plain)
+        kept.append(_VERSION.sub("", plain, count=1))
     leading = bool(kept) and kept[-1].endswith(":") and word_count(kept[-1]) >= _LEADING_WORDS
     return " ".join(kept) if leading or any(_says(sentence) for sentence in kept) else ""
 
@@ -232,6 +239,8 @@ def _lines(text: str) -> list[str]:
 def items_said(items: Sequence[str], most: int) -> list[str]:
     """The first items of a list as sentences, if they are prose rather than names or links; else none."""
     found: list[str] = []
+    if len(items) > _MOST_OF_A_TABLE:
+        return []
     taken = [item for item in items if item.strip()][:most]
     for count, item in enumerate(taken):
         if sum(len(text.split()) for text in found) >= _LIST_WORDS:
@@ -244,7 +253,7 @@ def items_said(items: Sequence[str], most: int) -> list[str]:
             for part in sentences(item.replace(BREAK, " "))
             if is_statement(part.rstrip("?")) and not part.endswith(":")
         ]
-        text = re.sub(r"\s*[,;:–—-]*\Z", "", unmarked(" ".join(parts)))
+        text = re.sub(r"\s*[,;:–—-]*(?:\s(?:and|or))?[\s,;:–—-]*\Z", "", unmarked(" ".join(parts)))
         text = re.sub(r"^([^:`]{1,40}?) (?:-|–|—|--) ", r"\1: ", text)
         if text and word_count(text) >= 2:
             found.append(text if text.endswith((".", "!", "?", "…")) else f"{text}.")

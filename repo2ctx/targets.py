@@ -17,7 +17,7 @@ from repo2ctx.config import TargetsConfig
 from repo2ctx.docstrings import documentation
 from repo2ctx.filters import code_names, rejection
 from repo2ctx.metadata import TARGET_MANIFESTS, descriptions
-from repo2ctx.prose import first_sentence, lead, readmes, tidy
+from repo2ctx.prose import described, first_sentence, lead, readmes, tidy
 from repo2ctx.records import RepoSpec, Style, short_name
 
 Texts = Mapping[str, str]
@@ -62,7 +62,7 @@ def _from_list(spec: RepoSpec, root: Texts, modules: Texts, config: TargetsConfi
 def _from_metadata(spec: RepoSpec, root: Texts, modules: Texts, config: TargetsConfig) -> Iterator[Candidate]:
     for path in _target_manifests(root):
         for text in descriptions(path, root[path]):
-            yield from _both(f"metadata:{path}", path, [tidy(text)], config)
+            yield from _both(f"metadata:{path}", path, described(text), config)
     for path, text in modules.items():
         if path.endswith(".go") and (comment := documentation(path, text)):
             yield Candidate("line", f"metadata:{path}", path, first_sentence(comment.partition("\n")[0]))

@@ -130,6 +130,7 @@ def test_only_the_words_are_taken_out():
     assert masked("a\n * one\n * two\n b", [(5, 15)]) == ("a\n * \n * \n b", 2)
     assert masked('"one "\n "two"', [(1, 12)]) == ('" "\n ""', 2)
     assert masked("one\r\ntwo", [(0, 8)]) == ("\r\n", 2)
+    assert masked('"one\\n",\n"\\n",\n"two"', [(1, 20)]) == ('"",\n"",\n""', 3)
 
 
 def test_what_is_under_the_limit_stays():
@@ -138,6 +139,15 @@ def test_what_is_under_the_limit_stays():
     guard, after = guarded({"a.txt": quote}, Target(long, "readme:README.md", "paragraph"))
     assert after["a.txt"] == quote
     assert (guard.figures()[0].run, guard.figures()[0].masked_lines) == (12, 0)
+
+
+def test_figures_are_those_of_the_text_as_it_is_written():
+    line, paragraph = Target(LINE, "list", "line"), Target(f"Notes: {LINE[6:30]} " + CODE * 3, "list", "paragraph")
+    guard, after = guarded({"a.py": f"# {LINE}\n"}, line, paragraph)
+    overlap = Overlap(paragraph.text, "a/notes")
+    left = overlap.measure(overlap.runs(after["a.py"] or ""))
+    assert (guard.figures()[1].share, guard.figures()[1].run) == (left.share, left.run)
+    assert guard.figures()[1].run_before > left.run
 
 
 def test_drop_leaves_the_texts_and_the_figures_say_so():

@@ -98,6 +98,14 @@ def test_the_name_of_the_project_is_no_quote():
     assert Overlap(said, "apache/commons-csv").name_share == pytest.approx(3 / 11)
 
 
+def test_the_name_may_be_written_as_one_word_or_as_several():
+    said = "Note Keeper and tools around plain files"
+    assert measured(said, "import org.notekeeper.Files;", name="a/notekeeper") == Measure(0.0, 0)
+    assert measured(said, "import org.notekeeper.Files;").run == 2
+    assert Overlap("NoteKeeper keeps files", "a/note-keeper").named == {0}
+    assert Overlap("Keeper of a note", "a/note-keeper").named == {0, 2, 3}
+
+
 def test_ngrams_are_counted_over_all_texts_together():
     words = SAID.split()
     half = len(words) // 2

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from repo2ctx.prose import first_sentence, is_readme, lead, readmes, tidy
+from repo2ctx.prose import described, first_sentence, is_readme, lead, readmes, tidy
 
 SAYS = "Ferry carries jobs between machines and keeps them on disk."
 MORE = "Each queue has one writer, so that no job is ever lost."
@@ -221,8 +221,97 @@ def test_what_leads_in_to_nothing_goes(items):
 
 
 def test_at_most_twelve_items():
-    (text,) = md("# Ferry\n\n" + "".join(f"- the number {i} of all its parts\n" for i in range(10, 40)))
+    (text,) = md(
+        "# Ferry\n\nFerry has these parts:\n\n" + "".join(f"- the number {i} of all its parts\n" for i in range(10, 30))
+    )
     assert text.count(".") == 12
+    table = "".join(f"- the number {i} of all its parts\n" for i in range(10, 40))
+    assert md(f"# Ferry\n\n{SAYS} Ferry has these parts:\n\n{table}") == [SAYS]
+
+
+def test_a_list_without_prose_before_it_says_nothing():
+    items = "- keeps all jobs in order\n- needs no server to run\n"
+    assert md(f"# Ferry\n\n{items}") == []
+    assert md(f"# Ferry\n\n{items}\n{SAYS}\n") == [SAYS]
+    assert (
+        md(f"# Ferry\n\n{SAYS}\n\n## Features\n\n{items}", 50)[1] == "Keeps all jobs in order. Needs no server to run."
+    )
+
+
+def test_what_ends_the_items_of_a_list_goes():
+    items = "- keeps all jobs in order;\n- needs no server to run; and\n- ends with its parent\n"
+    assert md(f"# Ferry\n\n{SAYS} It:\n\n{items}")[0].endswith(
+        "Keeps all jobs in order. Needs no server to run. Ends with its parent."
+    )
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "It is trusted by 900 companies.",
+        "Ferry is used in many projects of ours.",
+        "Ferry has become one of the most popular queues.",
+        "The name comes from the Latin word for carrying.",
+        "Ferry is named after a boat of the last century.",
+        "Etymology: to carry over the water.",
+        "Ferry was once named Barge, and before it Raft.",
+        "A fix for boats/barge#123 is in it.",
+        "Currently (May 2015) there is nothing like it.",
+        "Python 3.9+ on any system.",
+        "Ferry is written in Ada and licensed under the Boat License.",
+        "with all of the jobs in one place.",
+        "Join our friends on Slack.",
+        "Read the guide for more details on queues.",
+        "Beat that!",
+        "The jobs are read from the docstring above, line by line.",
+        "This is the official repository for Ferry.",
+        "Each will be described in this README.",
+    ],
+)
+def test_sentences_of_fame_names_dates_issues_and_halves_go(sentence):
+    assert md(f"# Ferry\n\n{SAYS} {sentence} {MORE}") == [f"{SAYS} {MORE}"]
+    assert md(f"# Ferry\n\n{SAYS}\n\n{sentence}\n\n{MORE}") == [SAYS, MORE]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Sends the state of each build to Slack or to chats that speak its protocol.",
+        "An IRC client with queues for each channel.",
+        "{fmt} is a library for writing jobs as text.",
+    ],
+)
+def test_what_only_looks_like_a_notice_stays(sentence):
+    assert md(f"# Ferry\n\n{sentence}") == [sentence]
+
+
+def test_versions_and_how_to_say_the_name_are_taken_out():
+    assert md("# Ferry\n\nFerry 1.3.1 is a queue that keeps jobs on disk.") == [
+        "Ferry is a queue that keeps jobs on disk."
+    ]
+    assert md("# Ferry\n\nFerry (pronounced fer-ry) is a queue for jobs.") == ["Ferry is a queue for jobs."]
+
+
+def test_examples_below_a_section_that_describes_are_none_of_it():
+    shown = (
+        "### Late jobs\n\nA late job is run at once.\n\n```\nrun\n```\n\n### Lost jobs\n\nA lost job is found again.\n"
+    )
+    assert md(f"# Ferry\n\n{SAYS}\n\n## Features\n\n{shown}", 50) == [SAYS, "A lost job is found again."]
+
+
+def test_readmes_of_folders_of_documentation():
+    text = "# Docs\n\nThe documentation is built with Sphinx from the files of this directory.\n"
+    assert lead("docs/README.md", text, 5) == []
+    assert lead("docs/README.md", f"# Ferry\n\n{SAYS}\n", 5) == [SAYS]
+
+
+def test_descriptions_in_manifests_are_read_as_prose():
+    assert described("A queue  for jobs (https://example.com)") == ["A queue for jobs"]
+    long = f"{SAYS}\n    {MORE}\n\n    Features:\n    - keeps all jobs in order\n    - needs no server to run\n\n"
+    assert described(long + "    For more, see https://example.com/docs. Please tell us of bugs.") == [
+        f"{SAYS} {MORE}",
+        "Keeps all jobs in order. Needs no server to run.",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,13 @@ def test_the_documentation_of_the_main_package_is_a_source():
         ("My new awesome example project", "line", "template"),
         ("Reads {{ cookiecutter.name }} and writes it", "line", "template"),
         ("A tool that reads the following files:", "line", "unfinished"),
+        ("Parent POM of all its modules", "line", "template"),
+        ("This is the core of the framework", "line", "says-nothing"),
+        ("Top-level package of the Laravel project", "line", "says-nothing"),
+        ("There are many frameworks for the web", "line", "background"),
+        ("HTML is the language of the web", "line", "background"),
+        ("Laravel makes it easy to: Keep jobs in order.", "line", "unfinished"),
+        ("Laravel is a web framework: small and quick", "line", ""),
         ("Bibliothek für die schnelle Suche in langen Texten", "line", "language: de"),
         ("a b a b a b a b a b a b", "line", "repetitive"),
         ("The Laravel Framework of Laravel Framework", "line", "only-name"),
@@ -77,6 +84,7 @@ def test_filters_say_why(text, style, why):
 
 def test_languages():
     assert foreign_language("Fast JSON parser", ("en",)) == ""
+    assert foreign_language("Fast, Extensible Progress Meter", ("en",)) == ""
     assert foreign_language("高性能なサーバを簡単に作るためのライブラリ", ("en",)) == "ja"
     assert foreign_language("高性能なサーバを簡単に作るためのライブラリ", ("en", "ja")) == ""
     assert foreign_language("Une bibliothèque pour écrire des applications", ()) == ""
