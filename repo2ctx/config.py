@@ -97,7 +97,7 @@ class TargetsConfig(Section):
         ("list", "metadata", "readme", "docstring"), min_length=1, description="tried in this order, for each style"
     )
     styles: tuple[Style, ...] = Field(get_args(Style), min_length=1, description="line, paragraph or both")
-    line_words: tuple[int, int] = Field((4, 30), description="fewest and most words of a line")
+    line_words: tuple[int, int] = Field((4, 40), description="fewest and most words of a line")
     paragraph_words: tuple[int, int] = Field((40, 400), description="fewest and most words of a paragraph")
     languages: tuple[str, ...] = Field(("en",), description="ISO 639-1 codes; none: any language")
     min_names_found: float = Field(0.5, ge=0, le=1, description="share of its code-like names that the code must have")

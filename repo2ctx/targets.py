@@ -24,6 +24,9 @@ Texts = Mapping[str, str]
 """Path -> text: the small files of the root, or the files that may document the main package's module."""
 
 
+_BRIEF = 30  # words of a text that is a line as it is, also with more than one sentence
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A text that a source has. path: the file that it comes from; names: those that look like code; rejected: why it is
@@ -107,14 +110,12 @@ def _style_of(text: str, config: TargetsConfig) -> Style:
 
 
 def _both(source: str, path: str, paragraphs: list[str], config: TargetsConfig) -> Iterator[Candidate]:
-    """A line from the first sentence, or all of a short text; a paragraph from as many paragraphs as it may hold."""
+    """A line from the first sentence, or all of a text of a few words; a paragraph from as many paragraphs as it may hold."""
     whole = "\n\n".join(paragraphs)
-    if _style_of(whole, config) == "line":
-        yield Candidate("line", source, path, whole)
-        if len(whole.split()) < config.paragraph_words[0]:
-            return
-    else:
-        yield Candidate("line", source, path, first_sentence(paragraphs[0]))
+    brief = _style_of(whole, config) == "line" and _words(whole) <= _BRIEF
+    yield Candidate("line", source, path, whole if brief or not paragraphs else first_sentence(paragraphs[0]))
+    if _words(whole) < config.paragraph_words[0]:
+        return
     taken, words = 0, 0
     while taken < len(paragraphs) and (not taken or words + _words(paragraphs[taken]) <= config.paragraph_words[1]):
         words += _words(paragraphs[taken])

@@ -54,7 +54,7 @@ def test_the_documentation_of_the_main_package_is_a_source():
     ("text", "style", "why"),
     [
         ("A library", "line", "too-short: 2 words"),
-        ("word " * 31, "line", "too-long: 31 words"),
+        ("word " * 41, "line", "too-long: 41 words"),
         (SAID, "paragraph", "too-short: 6 words"),
         ("TODO: say what this project does", "line", "template"),
         ("Add a short description of it here", "line", "template"),
