@@ -47,6 +47,7 @@ _TEMPLATES = (
     r"no description(?: provided| available)?\W*\Z|default description|\bunnamed project\b",
     r"coming soon|work in progress\W*\Z",
     r"\A(?:the )?(?:[\w.-]+ ){0,3}parent (?:pom|metadata|module|project|build)\b|\bpom\.xml\b",
+    r"\Athis is (?:an? |the )?[\w.-]+\W*\Z",
     r"a new flutter (?:project|plugin|package)|demo project for spring boot",
 )
 _TEMPLATE = re.compile("|".join(_TEMPLATES), re.IGNORECASE)

@@ -34,6 +34,7 @@ _INDEX = re.compile(
 _COPY_SHARE = 0.3  # of a README's n-grams: a text that holds as many is a copy
 _FEWEST_OF_A_COPY = 24  # words; a shorter README says too little to be recognised
 _SHORTEST_LIMIT = 3  # words: "a library for" is nobody's quote
+_FEW_FILES, _FILE_SHARE = 3, 0.02  # as many files, or this share of all, may leave for their names
 _ROUNDS = 8
 _MARKS_BEFORE = re.compile(r"(?:[^\w\\]|_|\\[\W_])*")  # a backslash only with the mark that it escapes, not that of \n
 _MARKS_AFTER = re.compile(r"[\W_]*\Z")
@@ -118,6 +119,7 @@ class _Watched:
     before: list[Run] = field(default_factory=list)
     sourceless: list[Run] = field(default_factory=list)
     after: list[Run] = field(default_factory=list)
+    named: int = 0  # files whose path quotes it
     masked_lines: int = 0
     masks: bool = False
 
@@ -133,6 +135,7 @@ class Guard:
         self._config = config
         self._watched = [_Watched(Overlap(target.text, name)) for target in targets]
         self._flagged: set[str] = set()
+        self._seen = 0
 
     def see(self, path: str, text: str) -> None:
         """A file before anything is taken out: counts in the figures `before` only."""
@@ -145,17 +148,21 @@ class Guard:
         pairs = list(zip(self._watched, found, strict=True))
         if any(self._is_quote(watched.overlap, run) for watched, runs in pairs for run in runs):
             self._flagged.add(path)
-        for (
-            watched,
-            runs,
-        ) in pairs:  # what is flagged for one target is measured again, for all of them, as it is written
+        self._seen += 1
+        for watched, runs in pairs:
+            watched.named += any(self._is_quote(watched.overlap, run) for run in watched.overlap.runs(path))
+            # what is flagged for one target is measured again, for all of them, as it is written
             (watched.sourceless if path in self._flagged else watched.after).extend(runs)
 
     def decide(self) -> None:
-        """After the last file was considered: which targets are over the limit, so that their runs are masked."""
+        """After the last file was considered: which targets are over the limit, so that their runs are masked. One that the
+        names of many files hold stays over it: without those files there would be no repository to summarize."""
         for watched in self._watched:
             measure = watched.overlap.measure(watched.sourceless + watched.after)
-            watched.masks = self._config.action == "mask" and over_limit(watched.overlap, measure, self._config)
+            spare = watched.named <= max(_FEW_FILES, _FILE_SHARE * self._seen)
+            watched.masks = (
+                spare and self._config.action == "mask" and over_limit(watched.overlap, measure, self._config)
+            )
 
     def clean(self, path: str, text: str) -> str | None:
         """The text without what quotes a target; None if its path does, or if it cannot be had out."""

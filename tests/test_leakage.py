@@ -17,7 +17,7 @@ from repo2ctx.leakage import (
     without_descriptions,
     without_repetitions,
 )
-from repo2ctx.overlap import NGRAM, Overlap, words_of
+from repo2ctx.overlap import NGRAM, Measure, Overlap, words_of
 from repo2ctx.records import KEPT, SourceFile, Target
 
 SAID = (
@@ -121,6 +121,15 @@ def test_a_file_whose_name_quotes_the_target_leaves():
     guard, after = guarded({name: "Something else.", "a.py": CODE}, Target(LINE, "list", "line"))
     assert after == {name: None, "a.py": CODE}
     assert guard.figures()[0].run <= 3
+
+
+def test_a_target_that_the_names_of_the_files_say_makes_no_row_instead_of_emptying_the_repository():
+    line = "This is the word counting maven plugin."
+    texts = {f"word-counting-maven-plugin/src/m{i}.py": f"x = {i}\n" for i in range(50)} | {"a.py": "y = 1\n"}
+    guard, after = guarded(texts, Target(line, "list", "line"))
+    assert after == texts
+    (figures,) = guard.figures()
+    assert over_limit(Overlap(line, "o/other"), Measure(figures.share, figures.run), LeakageConfig())
 
 
 def test_only_the_words_are_taken_out():
