@@ -162,7 +162,8 @@ class _Work:
         return notes, reason
 
     def _write(self, task: str, what: str, pieces: Sequence[_Piece]) -> tuple[str, str]:
-        """One request, sent again with twice the room if its answer is cut off: (cleaned text, "") or ("", reason)."""
+        """One request: (cleaned text, "") or ("", reason). A paragraph that is cut off is asked for again with twice the room,
+        and so is any answer of which nothing whole is left; notes and lines may end where they were cut."""
         request = prompt(self.name, task, what, [(piece.label, piece.text) for piece in pieces])
         messages = [{"role": "user", "content": request}]  # the one role that every chat template knows
         most = self.client.config.max_answer_tokens
@@ -170,17 +171,17 @@ class _Work:
         for allowed in (most, 2 * most):
             answer = self.client.ask(messages, allowed, tokens)
             self.answers.append(answer)
-            if answer.finish != "length":
+            cut = answer.finish == "length"
+            text = clean(answer.text)
+            if cut:  # notes may be a list, without a sentence's end
+                text = whole_sentences(text) or ("" if task in ("line", "paragraph") else text)
+            if task == "line":
+                text = first_sentence(" ".join(text.partition("\n\n")[0].split()))
+            if not cut or (text and task != "paragraph"):
                 break
         if answer.finish == "content_filter":
             return "", "content-filter"
-        text = clean(answer.text)
-        if task == "line":
-            text = first_sentence(" ".join(text.partition("\n\n")[0].split()))
-        if answer.finish == "length":
-            text = whole_sentences(text) or (text if task not in ("line", "paragraph") else "")
-            return (text, "") if text else ("", "cut-off")
-        return (text, "") if text else ("", "empty")
+        return (text, "") if text else ("", "cut-off" if cut else "empty")
 
     def _marker_tokens(self, label: str) -> int:
         return self.count(f"== 0a1b2c {label}\n\n") + 1
