@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -19,6 +20,9 @@ from repo2ctx._manifest_values import Value, ini_values, xml_values
 
 _LONGEST = 300_000  # characters of a manifest
 _MOST = 20  # licences in one
+PROPRIETARY = "LicenseRef-Proprietary"
+_KEPT_BACK = re.compile(r"\Aunlicensed\b|\bproprietary\b|\Acommercial\b|all rights reserved\W*\Z", re.IGNORECASE)
+_LONGEST_NAME = 200  # characters; a longer field holds a licence's text
 _CLASSIFIER = "license ::"
 _MSBUILD = [("project", "propertygroup", "packagelicenseexpression")]
 
@@ -28,7 +32,8 @@ Fields = Iterator[
 
 
 def declared_in(path: str, text: str) -> str:
-    """The SPDX expression that a manifest declares, "" if it declares none, cannot be read, or says it in words of its own."""
+    """The SPDX expression that a manifest declares, "" if it declares none, cannot be read, or says it in words of its own;
+    `PROPRIETARY` if it says that it gives none."""
     reader = _reader(path)
     if reader is None or len(text) > _LONGEST:
         return ""
@@ -36,6 +41,8 @@ def declared_in(path: str, text: str) -> str:
     for meaning, said in reader(text.removeprefix("\ufeff")):
         by_meaning.setdefault(meaning, []).append(said)
     for meaning, each in by_meaning.items():
+        if any(_KEPT_BACK.search(said[:_LONGEST_NAME]) for said in each):
+            return PROPRIETARY
         found = [spdx_of(said) for said in each[:_MOST]]
         if all(found):
             return joined(found, "OR" if meaning == "or" else "AND")

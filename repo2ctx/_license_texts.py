@@ -23,13 +23,19 @@ _LONGEST = 200_000
 _MOST_REGIONS = 50  # texts in one file
 _BEFORE = 50  # words before a text that the library may count to it, if they speak of a copyright
 
-_TAG = re.compile(r"^[\W_]*+SPDX-License-Identifier:[ \t]*+([^\r\n]{1,300})", re.MULTILINE | re.IGNORECASE)
+_TAG = re.compile(r"^[^a-zA-Z0-9\n]*+SPDX-License-Identifier:[ \t]*+([^\r\n]{1,300})", re.MULTILINE | re.IGNORECASE)
 _CC = re.compile(  # what comes with the texts of CC BY and its kin, before and after them
     r"attribution(?:-\w+)*+\s+4\.0\s+international\W+creative\s+commons\s+corporation\s+\(\"creative\s+commons\"\)\s+is\s+not\s+a\s+law\s+firm\b.{0,3500}?$"
     r"|^\W*creative\s+commons\s+is\s+not\s+a\s+party\b.{0,1500}?may\s+be\s+contacted\s+at\s+creativecommons\.org\.?",
     re.DOTALL | re.IGNORECASE,
 )
-_TAGS = re.compile(r"</?[a-z][^<>]{0,200}>", re.IGNORECASE)
+_TAGS = re.compile(
+    r"</?(?:p|br|hr|h[1-6]|[abiu]|em|strong|[uo]l|li|div|span|pre|code|center|html|body|head|title|meta|link|table|t[rdt]|font)\b"
+    r"[^<>]{0,200}>",
+    re.IGNORECASE,
+)
+_IN_TAGS = re.compile(r"<(?!https?:|mailto:)([^<>]{1,300})>", re.IGNORECASE)
+_OTHER_SCRIPT = re.compile(r"[^\W\d_\x00-\u024f\u1e00-\u1eff]")  # letters that the words below say nothing of
 _WORD = re.compile(r"\w+")
 _GNU = ("GPL-", "LGPL-", "AGPL-", "GFDL-", "WTFPL")  # begin with words on copies of the text itself
 _APPENDIX = re.compile(
@@ -59,12 +65,17 @@ _FORBIDDING = set(
     evil good military government competing competitive hosted saas fee fees pay payment royalty condition
     conditions conditional additional amendment addendum modification exception exceptions comply compliance
     terminate terminates revoked evaluation proprietary confidential anti ethical harm human labor consent written
-    notify attribution advertising acknowledgment acknowledgement credit clauses instead supersede supersedes""".split()
+    notify attribution advertising acknowledgment acknowledgement credit clauses instead supersede supersedes
+    need needs ask buy buys send sends valid expire expires trial testing internal share alike upstream employees
+    employee companies company banks days order""".split()
 )
 _GRAVE = re.compile(
     r"commons clause|non-?\s?commercial|commercial(?:ly)? (?:use|purpose|license)|\b(?:not|must|only|unless|fees?|pay)\b"
     r"|prohibit|forbid|no right|restrict|exclud|\bsell|\bevil\b|military|additional (?:term|condition)|proprietary|confidential"
-    r"|source[- ]available|evaluation|competing|compete|hosted|managed service|academic|research (?:use|purpose)|\b996\b",
+    r"|source[- ]available|evaluation|competing|compete|hosted|managed service|academic|research (?:use|purpose)|\b996\b"
+    r"|\b(?:ha(?:s|ve|d) to|needs? to|required to|buys?|days?|valid (?:for|until)|expires?|trial|internal (?:use|testing)"
+    r"|share[- ]alike|employees|bann?(?:s|ed)?)\b|(?:\b[a-z] ){6}"
+    r"|verboten|untersagt|prohibid|interdi[ts]|vietat|proibid|kommerziell|comercia[li]|commerciale|non[- ]commercia",
     re.IGNORECASE,
 )
 _ATTRIBUTING = re.compile(
@@ -80,6 +91,7 @@ _LONGEST_SENTENCE = 40  # words that say whose a part is
 _MOST_NAMES = 6  # words of titles that are names of something
 _HEADING = 2  # words of a heading that may be any name
 _ACRONYM = 4  # capitals
+_MOST_LETTERS = 6  # words of one letter: more may spell one
 _GAPS = re.compile(  # where the patterns let any few words be
     r"\b(?:(?:no event (?:shall|will)|provided by|neither the names?|developed by|even if|such damages?|with the distribution"
     r"|written permission(?!\W+no express))((?:\W+\w+){0,42}?)\W+(?:be liable|as is|used to endorse|permission is hereby"
@@ -125,10 +137,12 @@ def told_by(text: str) -> Told:
     names = list(dict.fromkeys(name for name in known if name))
     whole = all(known) and len(regions) <= _MOST_REGIONS and all(_whole(name, text[a:b]) for name, a, b in regions)
     tagged = len(set(tags)) == 1 and bool(tags[0]) and set(names) <= set(names_in(tags[0]))
-    grave = not whole or bool(_GRAVE.search(left))
+    own = _without_holders(_LINK.sub(" ", left.title() if text.isupper() else left))
+    aside = " ".join(_IN_TAGS.findall(_TAGS.sub(" ", text)))  # which the library skips, wherever they stand
+    grave = not whole or not all(tags) or bool(_GRAVE.search(f"{left} {aside}") or _OTHER_SCRIPT.search(own))
     return Told(
         tags[0] if tagged else joined(names, "AND") if names and whole else "",
-        clear=bool(names or tagged) and not grave and (tagged or _harmless(left.title() if text.isupper() else left)),
+        clear=bool(names or tagged) and not grave and _harmless(own, titled=len(rest[0].split())),
         doubtful=grave or _forbids(_words(left)),
         grave=grave,
         choice=bool(_CHOICE.search(left)),
@@ -146,6 +160,7 @@ def _whole(name: str, region: str) -> bool:
 def _plain(text: str) -> str:
     """Without the marks that take the library quadratic time."""
     text = html.unescape(text) if "&" in text else text
+    text = re.sub(r"\n(?:[ \t\r]{0,400}\n)+", "\n\n", text)
     return text.replace("](", "] (").replace("{#", "{ #").replace("\x00", " ")
 
 
@@ -193,21 +208,28 @@ _HOLDERS = re.compile(
     r"[^\w©(]*+(?:[\w.,'-]{1,30}\s+){0,5}?(?:copyrights?\b|©|\(c\)|all rights reserved)", re.IGNORECASE
 )
 _LONGEST_LINE = 30  # words of a copyright line
+_MOST_STRANGE = 4  # of them in small letters, and none that licences are made of
+_ABBREVIATED = re.compile(r"\b(?:Inc|Ltd|Co|Corp|Jr|Sr|Dr|[A-Z])\. ")
 
 
-def _harmless(left: str) -> bool:
-    """Whether what stands beside the texts is titles, names, and whose the parts are, all without a forbidding word."""
-    names = 0
-    for sentence in _SENTENCE.split(_without_holders(_LINK.sub(" ", left))):
+def _harmless(own: str, titled: int) -> bool:
+    """Whether what stands beside the texts is titles, names, and whose the parts are, all without a forbidding word.
+
+    own: without copyright lines. titled: words before the first text, where the names of titles may stand.
+    """
+    names = passed = letters = 0
+    for sentence in _SENTENCE.split(own):
         words = [word for word in _words(sentence) if len(word) > 1]
-        if _forbids(words):
+        letters += sum(len(word) == 1 for word in _words(sentence))
+        if _forbids(words) or letters > _MOST_LETTERS:
             return False
+        passed += len(sentence.split())
         if _ATTRIBUTING.search(sentence) and len(words) <= _LONGEST_SENTENCE:
             continue
         other = [word for word in words if not _HARMLESS.issuperset(_parts(word))]
         names += len(other)
         strange = any(word.islower() or (word.isupper() and len(word) > _ACRONYM) for word in other)
-        if names > _MOST_NAMES or (strange and len(words) > _HEADING):
+        if names > _MOST_NAMES or (strange and len(words) > _HEADING) or (len(other) > 1 and passed > titled):
             return False
     return True
 
@@ -224,7 +246,12 @@ def _without_holders(text: str) -> str:
         elif not _HOLDERS.match(line):
             inside = inside and all(not word.islower() or _HARMLESS.issuperset(_parts(word)) for word in words)
         else:
-            inside = True
+            holder, _, after = line.partition(". ") if not _ABBREVIATED.search(line) else (line, "", "")
+            strange = [word for word in _words(holder) if word.islower() and not _HARMLESS.issuperset(_parts(word))]
+            inside = len(strange) <= _MOST_STRANGE and not _OTHER_SCRIPT.search(after)
+            if inside and after:
+                lines.append(after)
+                continue
         lines.append("" if inside else line)
     return "\n".join(lines)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from repo2ctx.config import LimitsConfig, SelectionConfig
-from repo2ctx.licenses import PERMISSIVE, UNKNOWN, allows, license_of, tells_license
+from repo2ctx.licenses import PERMISSIVE, UNKNOWN, UNREADABLE, allows, is_license_file, license_of, tells_license
 from repo2ctx.records import KEPT
 from repo2ctx.sandbox import Sandbox
 from repo2ctx.selection import decode, fate_by_entry
@@ -35,7 +35,8 @@ def admit(snapshot: Snapshot, limits: LimitsConfig, selection: SelectionConfig, 
     asked = sorted((e for e, s in read if s <= _MAX_BYTES and tells_license(e.path)), key=lambda e: "/" in e.path)[
         :_MOST_READ
     ]
-    texts = {}
+    # a licence file that is a link, too large or one too many puts the licence in doubt, as one that cannot be decoded does
+    texts = {e.path: UNREADABLE for e, _ in snapshot.sized if is_license_file(e.path)}
     for entry, data in zip(asked, snapshot.read([e.blob for e in asked]), strict=True):
         decoded = decode(data) if data is not None else ""
         if isinstance(decoded, tuple):

@@ -25,13 +25,13 @@ from repo2ctx._license_manifests import declared_in, declares_license
 from repo2ctx._license_names import PERMISSIVE, canonical, current, joined, names_in, spdx_of
 from repo2ctx._license_texts import Told, told_by
 
-__all__ = ["PERMISSIVE", "UNKNOWN", "allows", "license_of", "tells_license"]
+__all__ = ["PERMISSIVE", "UNKNOWN", "UNREADABLE", "allows", "is_license_file", "license_of", "tells_license"]
 
 UNKNOWN = "NOASSERTION"
 """SPDX's own word for a licence that could not be told."""
 
 _FILE = re.compile(
-    r"(?:un)?licen[cs]es?(?:[-_. ].*)?|copying(?:[-_. ].*)?"
+    r".*commons[-_ ]?clause.*|(?:un)?licen[cs]es?(?:[-_. ].*)?|copying(?:[-_. ].*)?"
     r"|(?:mit|apache|bsd|isc|[al]?gpl|mpl|zlib|boost)[-_]licen[cs]es?(?:\.\w+)?",
     re.IGNORECASE,
 )
@@ -63,7 +63,7 @@ def license_of(texts: Mapping[str, str]) -> str:
     text); NOASSERTION if it cannot be told."""
     declared = [found for path in sorted(texts) if (found := declared_in(path, texts[path]))]
     says = joined(declared, "AND") if declared else ""
-    files = {path: told_by(texts[path]) for path in sorted(texts) if _is_license_file(path)}
+    files = {path: told_by(texts[path]) for path in sorted(texts) if is_license_file(path)}
     if not files:
         return says or _reuse(texts) or _readme(texts) or UNKNOWN
     held, clear = _of_files(files)
@@ -81,17 +81,19 @@ def license_of(texts: Mapping[str, str]) -> str:
     return _both(says, held) if held else says
 
 
+UNREADABLE = "\0"
+"""Stands for the text of a licence file that could not be read: what it says is in doubt."""
+
+
 def tells_license(path: str) -> bool:
     """Whether `license_of` wants to see a file."""
     return (
-        declares_license(path)
-        or _is_license_file(path)
-        or bool(_REUSE.fullmatch(path))
-        or bool(_README.fullmatch(path))
+        declares_license(path) or is_license_file(path) or bool(_REUSE.fullmatch(path)) or bool(_README.fullmatch(path))
     )
 
 
-def _is_license_file(path: str) -> bool:
+def is_license_file(path: str) -> bool:
+    """Whether a file at the root is named like one that holds the licence."""
     return "/" not in path and bool(_FILE.fullmatch(path)) and not _OTHERS.search(path)
 
 

@@ -1,5 +1,6 @@
 """The licence of a repository: from texts, names and manifests, and never a permissive one in doubt."""
 
+import re
 import textwrap
 import time
 
@@ -9,7 +10,7 @@ from identify.vendor.licenses import LICENSES
 from repo2ctx._license_manifests import declared_in
 from repo2ctx._license_names import canonical, current, spdx_of
 from repo2ctx._license_texts import told_by
-from repo2ctx.licenses import PERMISSIVE, UNKNOWN, allows, license_of, tells_license
+from repo2ctx.licenses import PERMISSIVE, UNKNOWN, UNREADABLE, allows, license_of, tells_license
 
 TEXTS = dict(LICENSES)
 WHOLE = [name for name in TEXTS if name != "ECL-2.0"]  # that one comes with an appendix the library has no pattern of
@@ -193,9 +194,10 @@ def test_manifests_and_files_together():
     assert with_manifest("MIT OR Apache-2.0", LICENSE=MIT) == "MIT OR Apache-2.0"
     assert with_manifest("MIT", LICENSE=APACHE) == "MIT AND Apache-2.0"
     assert with_manifest("MIT", LICENSE=GPL3) == "MIT AND GPL-3.0-only"
-    assert with_manifest("UNLICENSED", LICENSE=MIT) == "MIT"
+    assert with_manifest("UNLICENSED", LICENSE=MIT) == "LicenseRef-Proprietary AND MIT"
     assert with_manifest("SEE LICENSE IN LICENSE", LICENSE=TEXTS["ISC"]) == "ISC"
-    assert with_manifest("UNLICENSED") == with_manifest("LicenseRef-Ours") == UNKNOWN
+    assert with_manifest("UNLICENSED") == "LicenseRef-Proprietary"
+    assert with_manifest("LicenseRef-Ours") == UNKNOWN
     assert with_manifest("MIT", LICENSE="Ours. No one may copy this.") == UNKNOWN
     assert with_manifest("MIT", LICENSE="Ferry is under the MIT license; its text is on the web.") == "MIT"
     assert (
@@ -290,3 +292,32 @@ def test_hostile_files_take_bounded_time():
     assert license_of({"pom.xml": bomb + "<project>&a29;</project>"}) == UNKNOWN
     assert license_of({"pom.xml": "<a>" * 200_000}) == UNKNOWN
     assert time.monotonic() - start < 60
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        "禁止用于商业用途。", "Kommerzielle Nutzung Verboten.", "Uso Comercial Prohibido.", "Не для продажи", "Ｎｏｔ ｆｏｒ ｓａｌｅ",
+        "Companies Have To Buy A License.", "For Internal Testing", "Trial Version", "Changes Go Upstream.", "Share Alike",
+        "This license is valid for 30 days, based on your order.", "Derived works have to send all changes back to the authors.",
+        "<not for commercial use>", "SPDX-License-Identifier: MIT but not for commercial use", "N O C O M M E R C I A L U S E",
+        "Banks have to buy this from us before running it in production.",
+    ],
+)  # fmt: skip
+def test_a_clause_in_any_words_or_script_is_not_permissive(added):
+    declared = {"package.json": '{"license": "MIT"}'}
+    holder = re.sub("Copyright .*", f"Copyright (c) 2024 Acme. {added}", MIT, count=1)
+    for text in (f"{MIT}\n\n{added}\n", f"{added}\n\n{MIT}", *([holder] if "SPDX" not in added else [])):
+        for files in ({"LICENSE": text}, {"LICENSE": text} | declared):
+            assert not allows(license_of(files), PERMISSIVE), files
+
+
+def test_a_file_that_cannot_be_read_or_a_declaration_of_none_is_a_doubt():
+    declared = {"package.json": '{"license": "MIT"}'}
+    assert license_of({"LICENSE": UNREADABLE} | declared) == UNKNOWN
+    assert license_of({"LICENSE": MIT, "COMMONS-CLAUSE.md": "You may not sell it."} | declared) == UNKNOWN
+    assert (
+        license_of({"LICENSE": "SPDX-License-Identifier: MIT\n\nBanks have to ask before they run this.\n"}) == UNKNOWN
+    )
+    unlicensed = {"package.json": '{"license": "UNLICENSED"}', "LICENSE": MIT}
+    assert not allows(license_of(unlicensed), PERMISSIVE)
