@@ -52,7 +52,7 @@ def _refusal(limits: LimitsConfig, files: int, sizes: list[int], found: str) -> 
         return f"too-large: {sum(sizes):,} bytes, over limits.max_bytes"
     if limits.min_files is not None and len(sizes) < limits.min_files:
         return f"too-few-files: {len(sizes):,}, under limits.min_files"
-    allowed = PERMISSIVE if limits.licenses == "permissive" else limits.licenses
-    if allowed is not None and not allows(found, allowed):
+    allowed = limits.licenses
+    if allowed is not None and not allows(found, {*allowed, *(PERMISSIVE if "permissive" in allowed else ())}):
         return f"license: {found}, not in limits.licenses"
     return ""

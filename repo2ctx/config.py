@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from repo2ctx._license_names import canonical
 from repo2ctx.errors import ConfigError
 from repo2ctx.records import OrderMethod, Style
 
@@ -50,6 +51,16 @@ def _length(value: object) -> int:
         return parse_length(value)
     except ConfigError as error:
         raise ValueError(str(error)) from error
+
+
+def _licenses(value: object) -> object:
+    if value is None:
+        return None
+    names = value if isinstance(value, list | tuple) else [value]
+    for name in names:
+        if name not in ("permissive", "NOASSERTION") and not (isinstance(name, str) and canonical(name)):
+            raise ValueError(f"{str(name)[:100]!r} is no SPDX identifier, such as MIT or GPL-3.0-only, nor permissive")
+    return tuple(names)
 
 
 def _lengths(value: object) -> object:
@@ -144,7 +155,7 @@ class LeakageConfig(Section):
 class LimitsConfig(Section):
     """Which repositories are taken at all (`admission.py`)."""
 
-    licenses: tuple[str, ...] | Literal["permissive"] | None = Field(
+    licenses: Annotated[tuple[str, ...] | None, BeforeValidator(_licenses)] = Field(
         None,
         description="SPDX ids, of which a licence must be satisfiable; permissive: a list of ours; none: any licence",
     )

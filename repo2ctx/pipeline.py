@@ -97,6 +97,7 @@ def build(
         if teacher is not None:
             work = out / WORK / "teacher"
             teacher = replace(teacher, cache=teacher.cache or work / "answers", ledger=work / "spent.sqlite")
+            teacher.prepare()
         with Workers(min(workers, len(specs)), repo_timeout_s) as pool:
             return _build(specs, config, out, identity, crawl, teacher, pool, reporter)
 

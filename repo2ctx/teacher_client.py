@@ -13,14 +13,15 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from repo2ctx.config import TeacherConfig
 from repo2ctx.errors import ConfigError, TeacherError, TeacherUnavailableError
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 TEACHER_PROMPT_VERSION = 1
 """Of the texts in `teacher.py`: part of what decides an answer, and of the dataset card."""
 
+_MOST_CHARACTERS_A_TOKEN = 32
+_MOST_TOKENS = 1 << 40  # more is no count
+_LONGEST_BODY = 16 << 20  # bytes
 _CHARACTERS_A_TOKEN = 3  # where nobody counted; code has 3 to 4
 _SAID = 200  # characters of what a server says that an error repeats
 _NO_KEY = "none"
@@ -135,16 +139,19 @@ class Client:
             self.ledger.settle(reserved, 0)
             raise
         choice = completion.choices[0]
-        text = choice.message.content or ""
+        text = self.endpoint.without_key(choice.message.content or "")[: _MOST_CHARACTERS_A_TOKEN * max_tokens]
         guess = _Usage(prompt_tokens=prompt_tokens, completion_tokens=len(text) // _CHARACTERS_A_TOKEN + 1)
-        usage = completion.usage or guess
+        try:
+            usage = _Usage.model_validate(completion.usage)
+        except ValidationError:  # servers that do not count, or wrongly
+            usage = guess
         answer = Answer(
             text,
             choice.finish_reason or "stop",
             usage.prompt_tokens,
             usage.completion_tokens,
             cached=False,
-            model=completion.model or self.config.model,
+            model=self.endpoint.without_key(completion.model or self.config.model),
         )
         self._keep(digest, answer)
         self.ledger.settle(reserved, usage.prompt_tokens + usage.completion_tokens)
@@ -216,22 +223,30 @@ class Client:
             api_key=self.endpoint.key,
             timeout=openai.Timeout(self.endpoint.timeout_s, connect=min(30.0, self.endpoint.timeout_s)),
             max_retries=self.endpoint.retries,
+            http_client=openai.DefaultHttpxClient(follow_redirects=False),  # the files go where the user said
         )
 
     def _send(self, messages: Messages, max_tokens: int) -> _Completion:
+        import httpx2
         import openai
 
         assert self.endpoint
         conversation: Any = [dict(message) for message in messages]
         values = {"max_tokens": max_tokens, "temperature": self.config.temperature, "seed": self.config.seed}
         kind: type[TeacherError] = TeacherUnavailableError
+        data, broken = b"", 0
         while True:
             options: dict[str, Any] = {spelt: values[name] for name, spelt in self._options.items()}
             try:
-                raw = self._openai.chat.completions.with_raw_response.create(
+                with self._openai.chat.completions.with_streaming_response.create(
                     model=self.config.model, messages=conversation, **options
-                )
-                return _Completion.model_validate_json(raw.text)
+                ) as reply:
+                    data = _body(reply.iter_bytes(), self.endpoint.timeout_s)
+                completion = _Completion.model_validate_json(data)
+                if completion.choices:
+                    return completion
+                message = f"answers with an error ({self._shown(str(completion.error))})"
+                kind = TeacherError
             except openai.APIStatusError as error:
                 if self._adapted(error):
                     continue
@@ -246,7 +261,16 @@ class Client:
                 message = (
                     f"cannot be reached ({self._shown(str(error.__cause__ or error))}); check OPENAI_BASE_URL; {_LATER}"
                 )
-            except (ValidationError, UnicodeDecodeError):
+            except httpx2.HTTPError as error:  # while the body came
+                broken += 1
+                if broken <= self.endpoint.retries:
+                    time.sleep(min(0.5 * 2 ** (broken - 1), 8))
+                    continue
+                message = f"breaks off ({self._shown(str(error) or type(error).__name__)}); {_LATER}"
+            except _BodyError as error:
+                message = f"{error}; check OPENAI_BASE_URL; {_LATER}"
+            except ValidationError:
+                kind = TeacherError if b'"choices"' in data else TeacherUnavailableError
                 message = "answers, but not as OpenAI-compatible endpoints do; check OPENAI_BASE_URL (most end in /v1)"
             except openai.OpenAIError as error:
                 message = f"cannot be asked ({self._shown(str(error))}); check OPENAI_BASE_URL and OPENAI_API_KEY"
@@ -270,6 +294,23 @@ class Client:
     def _shown(self, said: str) -> str:
         assert self.endpoint
         return " ".join(self.endpoint.without_key(said).split())[:_SAID]
+
+
+class _BodyError(Exception):
+    """An answer that does not end."""
+
+
+def _body(chunks: Iterable[bytes], seconds: float) -> bytes:
+    """All of an answer, if it is no longer than `_LONGEST_BODY` and comes within `seconds`."""
+    until = time.monotonic() + seconds
+    found = bytearray()
+    for chunk in chunks:
+        found += chunk
+        if len(found) > _LONGEST_BODY:
+            raise _BodyError(f"answers with more than {_LONGEST_BODY >> 20} MiB")
+        if time.monotonic() > until:
+            raise _BodyError(f"did not end its answer in {seconds:g} s")
+    return bytes(found)
 
 
 _ABOUT_THE_REQUEST = (400, 413, 422)
@@ -296,16 +337,23 @@ class _Choice(BaseModel):
 
 
 class _Usage(BaseModel):
-    prompt_tokens: int = Field(ge=0)
-    completion_tokens: int = Field(ge=0)
+    prompt_tokens: int = Field(ge=0, le=_MOST_TOKENS)
+    completion_tokens: int = Field(ge=0, le=_MOST_TOKENS)
 
 
 class _Completion(BaseModel):
     """What is read of a server's answer."""
 
-    choices: list[_Choice] = Field(min_length=1)
+    choices: list[_Choice] = Field(default_factory=list)
     model: str | None = None
-    usage: _Usage | None = None
+    usage: Any = None
+    error: Any = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> _Completion:
+        if not self.choices and self.error is None:
+            raise ValueError("neither choices nor an error")
+        return self
 
 
 class _Kept(BaseModel):

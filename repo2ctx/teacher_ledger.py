@@ -32,8 +32,8 @@ class Ledger:
             spent = self._read(db)
             if self.budget is not None and spent + tokens > self.budget:
                 raise TeacherError(
-                    f"the teacher's budget of {self.budget} tokens is spent ({spent} used, and the next request may take "
-                    f"{tokens}); raise --teacher-budget and run the same command again: what is answered is kept"
+                    f"the teacher's budget of {self.budget} tokens does not reach ({spent} used, and the next request may "
+                    f"take {tokens}); raise --teacher-budget and run the same command again: what is answered is kept"
                 )
             db.execute("UPDATE ledger SET tokens = tokens + ?", (tokens,))
 

@@ -63,6 +63,10 @@ def prompt(name: str, task: str, what: str, pieces: Sequence[tuple[str, str]]) -
 
 # Answers ---------------------------------------------------------------------------------------------------
 
+_UNSEEN = re.compile(  # control characters but line ends and tabs, those that turn the direction, halves of pairs, control tokens
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]|<\|[\w-]{1,40}\|>"
+)
+_MOST_LAYERS = 16  # of what is put around an answer
 _THOUGHT = re.compile(r"\A\s*<(think|thinking|thought)>.*?(?:</\1>\s*|\Z)", re.DOTALL)
 _THOUGHT_UNOPENED = re.compile(r"\A.*?</(?:think|thinking|thought)>[ \t]*(?:\n\s*|\Z)", re.DOTALL)
 _FENCED = re.compile(r"\A```[\w-]*\n(.*?)\n?```\s*\Z", re.DOTALL)
@@ -84,9 +88,10 @@ _SENTENCE_END = re.compile(r"[.!?。！？][\"'”’)\]`*]*(?=\s|\Z)|[。！？
 
 def clean(answer: str) -> str:
     """An answer without what models put around it: thoughts, fences, quotes, headings, "Sure! Here is a summary:"."""
-    text = _THOUGHT.sub("", answer)
+    text = "\n".join(line.rstrip() for line in _UNSEEN.sub("", answer).splitlines())
+    text = _THOUGHT.sub("", text)
     text = _THOUGHT_UNOPENED.sub("", text).strip()
-    while True:
+    for _ in range(_MOST_LAYERS):
         before = text
         if match := _FENCED.match(text):
             text = match[1].strip()
@@ -96,7 +101,8 @@ def clean(answer: str) -> str:
             if inside and text == first + inside + last and first not in inside and last not in inside:
                 text = inside.strip()
         if text == before:
-            return re.sub(r"[ \t]*\n(?:[ \t]*\n)+", "\n\n", text)
+            break
+    return re.sub(r"\n\n+", "\n\n", text)
 
 
 _REFUSED = re.compile(

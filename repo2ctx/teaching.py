@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -35,6 +36,18 @@ class TeacherOptions:
     budget: int | None = None
     cache: Path | None = None
     ledger: Path | None = None
+
+    def prepare(self) -> None:
+        """Make the folder of the cache. Raises ConfigError if answers cannot be kept there: they would be paid for twice."""
+        assert self.cache
+        try:
+            self.cache.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.cache):
+                pass
+        except OSError as error:
+            raise ConfigError(
+                f"{self.cache}: a teacher's answers cannot be kept there ({error.strerror}); give another --cache"
+            ) from error
 
     def teacher(self, config: TeacherConfig) -> Teacher:
         assert self.cache

@@ -123,7 +123,7 @@ def test_a_failed_repository_ends_with_1_after_the_rest(repo, tmp_path):
         (["build", "--repos", "BAD", "--out", "OUT"], "bad.txt:2: "),
         (["build", "--repos", "LIST", "--out", "OUT", "--config", "CONFIG"], "did you mean 'lengths'"),
         (["build", "--repos", "LIST", "--out", "OUT", "--config", "DATE"], "not YAML"),
-        (["build", "--repos", "LIST", "--out", "OUT", "--config", "MIXED"], "expected lengths such as"),
+        (["build", "--repos", "LIST", "--out", "OUT", "--config", "MIXED"], "expected a length such as"),
         (["build", "--repos", "LIST", "--out", "OUT", "--config", "INF"], "timeout_s"),
         (["build", "--repos", "HALF", "--out", "OUT"], "half of a surrogate pair"),
         (["build", "--repos", "LIST"], "--out"),

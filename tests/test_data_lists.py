@@ -1,4 +1,4 @@
-"""The lists and recipes in data/ are what data/README.md says of them."""
+"""The lists in data/ are what data/README.md says of them."""
 
 import re
 from collections import Counter
@@ -9,7 +9,7 @@ from repo2ctx.repolist import read_list
 
 DATA = Path(__file__).parents[1] / "data"
 LIST = DATA / "lists" / "python-java-1000.txt"
-RECIPE = DATA / "recipes" / "python-java-1000.yaml"
+CONFIG = DATA / "lists" / "python-java-1000.yaml"
 
 
 def test_the_list_of_1000_names_as_many_repositories_each_once():
@@ -43,7 +43,7 @@ def test_its_groups_are_as_large_as_they_say():
     assert {name: int(number) for name, number in rows} == said
 
 
-def test_its_recipe_bounds_licence_and_size():
-    limits = load_config(RECIPE, {}).limits
-    assert limits.licenses == "permissive"
+def test_its_configuration_bounds_licence_and_size():
+    limits = load_config(CONFIG, {}).limits
+    assert limits.licenses == ("permissive",)
     assert None not in (limits.max_files, limits.max_bytes, limits.min_files)

@@ -10,6 +10,8 @@ from identify.vendor.licenses import LICENSES
 from repo2ctx._license_manifests import declared_in
 from repo2ctx._license_names import canonical, current, spdx_of
 from repo2ctx._license_texts import told_by
+from repo2ctx.config import load_config
+from repo2ctx.errors import ConfigError
 from repo2ctx.licenses import PERMISSIVE, UNKNOWN, UNREADABLE, allows, license_of, tells_license
 
 TEXTS = dict(LICENSES)
@@ -321,3 +323,11 @@ def test_a_file_that_cannot_be_read_or_a_declaration_of_none_is_a_doubt():
     )
     unlicensed = {"package.json": '{"license": "UNLICENSED"}', "LICENSE": MIT}
     assert not allows(license_of(unlicensed), PERMISSIVE)
+
+
+def test_the_configuration_takes_identifiers_and_our_list_of_them():
+    for said, kept in (("MIT", ("MIT",)), (["permissive", "GPL-3.0"], ("permissive", "GPL-3.0")), (None, None)):
+        assert load_config(None, {"limits": {"licenses": said}}).limits.licenses == kept
+    for wrong in ("permisive", ["MIT", "Freeware"], 4, [None]):
+        with pytest.raises(ConfigError, match="no SPDX identifier"):
+            load_config(None, {"limits": {"licenses": wrong}})

@@ -1,5 +1,6 @@
 """The teacher: a made-up endpoint on loopback that misbehaves as told, and `transformers serve` with a tiny model."""
 
+import gzip
 import json
 import os
 import shutil
@@ -7,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import traceback
 import urllib.request
@@ -16,7 +18,7 @@ import pytest
 from endpoint import KEY, count, file
 
 from repo2ctx.config import BuildConfig, TeacherConfig, load_config
-from repo2ctx.errors import ConfigError, TeacherError
+from repo2ctx.errors import ConfigError, TeacherError, TeacherUnavailableError
 from repo2ctx.teacher import Teacher
 from repo2ctx.teacher_client import Endpoint, endpoint_from_environment, identity
 from repo2ctx.teacher_ledger import Ledger
@@ -188,7 +190,8 @@ def test_a_request_over_the_budget_is_not_sent_and_a_larger_budget_goes_on(fake,
     ask(teacher(budget=200), "x" * 90, 64)
     spent = teacher().ledger.spent
     with pytest.raises(
-        TeacherError, match=rf"budget of 200 tokens is spent \({spent} used.*--teacher-budget.*what is answered is kept"
+        TeacherError,
+        match=rf"budget of 200 tokens does not reach \({spent} used.*--teacher-budget.*what is answered is kept",
     ):
         ask(teacher(budget=200), "y" * 900, 64)
     assert len(fake.requests) == 1
@@ -280,6 +283,122 @@ def test_the_package_is_asked_for_only_when_it_is_needed(monkeypatch):
     with pytest.raises(ConfigError, match="TeacherOptions"):
         check_teacher(config, None, len)
     check_teacher(BuildConfig(), None, len)
+
+
+# Servers that mean no good ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def raw_server():
+    """`raw_server(chunks)` -> Endpoint of a server that answers each request with these bytes, one after another."""
+    servers = []
+
+    def serve(chunks, timeout_s=1.0):
+        listening = socket.create_server(("127.0.0.1", 0))
+        servers.append(listening)
+
+        def run():
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.recv(1 << 16)
+                    try:
+                        for chunk in chunks():
+                            connection.sendall(chunk)
+                    except OSError:
+                        pass
+
+        threading.Thread(target=run, daemon=True).start()
+        return Endpoint(f"http://127.0.0.1:{listening.getsockname()[1]}/v1", KEY, timeout_s=timeout_s, retries=1)
+
+    yield serve
+    for each in servers:
+        each.close()
+
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+
+
+def asked_of(endpoint, tmp_path):
+    client = Teacher(TeacherConfig(model="big"), endpoint, tmp_path / "cache", Ledger(tmp_path / "spent", None))
+    try:
+        return ask(client)
+    finally:
+        client.close()
+
+
+def test_an_answer_that_never_ends_is_given_up(raw_server, tmp_path):
+    def drip():
+        yield HEAD + b"content-length: 100000\r\n\r\n"
+        for _ in range(200):
+            time.sleep(0.1)
+            yield b" "
+
+    start = time.monotonic()
+    with pytest.raises(TeacherUnavailableError, match=r"did not end its answer in 1 s"):
+        asked_of(raw_server(drip), tmp_path)
+    assert time.monotonic() - start < 15
+
+
+def test_an_answer_without_bound_is_given_up(raw_server, tmp_path):
+    def flood():
+        packed = gzip.compress(bytes(1 << 26))
+        yield HEAD + f"content-encoding: gzip\r\ncontent-length: {len(packed)}\r\n\r\n".encode() + packed
+
+    with pytest.raises(TeacherUnavailableError, match="more than 16 MiB"):
+        asked_of(raw_server(flood, timeout_s=30), tmp_path)
+
+
+def test_an_answer_that_breaks_off_is_tried_again(raw_server, tmp_path):
+    def half():
+        yield HEAD + b'content-length: 1000\r\n\r\n{"choices": ['
+
+    with pytest.raises(TeacherUnavailableError, match="breaks off"):
+        asked_of(raw_server(half), tmp_path)
+
+
+def test_the_files_go_nowhere_else(fake, tmp_path, raw_server):
+    def elsewhere():
+        yield f"HTTP/1.1 307 Moved\r\nlocation: {fake.url}/chat/completions\r\ncontent-length: 0\r\n\r\n".encode()
+
+    with pytest.raises(TeacherUnavailableError, match="307"):
+        asked_of(raw_server(elsewhere), tmp_path)
+    assert not fake.requests
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [{"prompt_tokens": 10**30, "completion_tokens": 9}, {"prompt_tokens": -5, "completion_tokens": 9}, {"total_tokens": 5}, 7],
+)  # fmt: skip
+def test_a_wrong_count_is_replaced_by_a_guess(fake, teacher, usage):
+    fake.replies += [{"usage": usage}]
+    answer = ask(teacher())
+    assert 0 < answer.prompt_tokens < 100
+    assert teacher().ledger.spent == answer.prompt_tokens + answer.completion_tokens
+
+
+def test_a_key_in_an_answer_is_not_kept(fake, teacher, tmp_path):
+    fake.replies += [{"text": f"It greets with {KEY}."}]
+    assert ask(teacher()).text == "It greets with ***."
+    assert not any(KEY.encode() in p.read_bytes() for p in tmp_path.rglob("*") if p.is_file())
+
+
+def test_an_error_in_an_answer_is_about_its_request(fake, teacher):
+    fake.replies += [{"body": {"error": {"message": "no such thing"}}}, {"body": {"choices": [{"message": 5}]}}]
+    for said in ("no such thing", "not as OpenAI-compatible"):
+        with pytest.raises(TeacherError, match=said) as caught:
+            ask(teacher())
+        assert not caught.value.ends_build
+
+
+def test_a_cache_that_cannot_be_written_is_refused_before_anything_is_asked(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    options = TeacherOptions(Endpoint("http://x/v1", KEY), cache=tmp_path / "file")
+    with pytest.raises(ConfigError, match="--cache"):
+        options.prepare()
 
 
 # A real server ---------------------------------------------------------------------------------------------

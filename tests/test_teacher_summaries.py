@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import time
 
 import pytest
 from endpoint import FILES, count, file
@@ -241,3 +242,17 @@ def test_what_is_no_summary_is_known(answer, why, fake, teacher):
     assert unfit(answer) == why
     fake.answer = lambda body: answer
     assert teacher(seed=len(answer)).summarize("h/o/n", FILES, "paragraph", count).reason == why
+
+
+def test_an_answer_has_no_control_characters_and_cleaning_it_is_quick():
+    assert clean("It keeps\x1b[2J notes\x00.\u202e <|im_end|>") == "It keeps[2J notes."
+    start = time.monotonic()
+    for hostile in (
+        "a" + " " * 300_000 + "b",
+        "```\n" * 100_000,
+        "Sure! " * 100_000,
+        "\n \n" * 100_000,
+        "**" * 100_000,
+    ):
+        clean(hostile)
+    assert time.monotonic() - start < 10
