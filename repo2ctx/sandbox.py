@@ -184,9 +184,10 @@ def _serve(memory_bytes: int) -> None:
         except MemoryError:
             del answer
             _send(answers, ("memory", None))
-        except BrokenPipeError:
-            return
 
 
 if __name__ == "__main__":
-    _serve(int(sys.argv[1]))
+    try:
+        _serve(int(sys.argv[1]))
+    except BrokenPipeError:
+        os._exit(0)  # nobody listens any more; an ordinary exit would try to write once more, and complain

@@ -114,8 +114,8 @@ def _both(source: str, path: str, paragraphs: list[str], config: TargetsConfig) 
     whole = "\n\n".join(paragraphs)
     brief = _style_of(whole, config) == "line" and _words(whole) <= _BRIEF
     yield Candidate("line", source, path, whole if brief or not paragraphs else first_sentence(paragraphs[0]))
-    if _words(whole) < config.paragraph_words[0]:
-        return
+    if source.startswith("metadata") and _words(whole) < config.paragraph_words[0]:
+        return  # a description is a line; that a README says too little is told of it
     taken, words = 0, 0
     while taken < len(paragraphs) and (not taken or words + _words(paragraphs[taken]) <= config.paragraph_words[1]):
         words += _words(paragraphs[taken])
