@@ -11,8 +11,6 @@ compare: wall time on a shared machine is noise.
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import resource
 import subprocess
 import sys
@@ -23,6 +21,7 @@ from pathlib import Path
 
 import psutil
 import tree_sitter
+from machine import machine
 
 from repo2ctx.config import TokensConfig
 from repo2ctx.crawl import CrawlOptions, open_snapshot
@@ -112,9 +111,7 @@ def main() -> None:
     arguments.add_argument("--lengths", default="8k,32k,1m")
     options = arguments.parse_args()
     tokenizer = load_tokenizer(TokensConfig())
-    print(
-        f"{platform.processor() or platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}"
-    )
+    print(machine())
     print(
         "| repository | text MB | kept files | kept tokens | wall s | CPU s | peak MB | read + tokens + parse s | CPU/floor |"
     )

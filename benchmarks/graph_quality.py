@@ -18,8 +18,6 @@ core, the least of three runs of each, for a quarter, half and all of the files;
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import random
 import resource
 import time
@@ -30,6 +28,7 @@ from typing import get_args
 
 import rustworkx as rx
 import tree_sitter
+from machine import machine
 
 from repo2ctx.analysis import Analysis
 from repo2ctx.baselines import rearranged
@@ -190,9 +189,7 @@ def most_satisfied(pairs: list[Pair], restarts: int) -> int:
 
 
 def cost(checkouts: list[Path]) -> None:
-    print(
-        f"{platform.processor() or platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}"
-    )
+    print(machine())
     print("| repository | part | files | MB | parse s | scan s | resolve s | all / parse | peak MB |")
     print("|---|---|---|---|---|---|---|---|---|")
     for checkout in checkouts:

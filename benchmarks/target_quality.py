@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import random
 import subprocess
 import sys
@@ -27,13 +26,15 @@ from pathlib import Path
 from statistics import mean, quantiles
 from typing import Any, NamedTuple
 
+from machine import machine
+
 from repo2ctx.choosing import CHOSEN, SPARE
 from repo2ctx.config import LeakageConfig
 from repo2ctx.leakage import TARGET_SOURCE, over_limit
 from repo2ctx.overlap import Measure, Overlap
 from repo2ctx.progress import ProgressReporter
 from repo2ctx.records import KEPT, short_name
-from repo2ctx.schema import Dataset, usable_targets
+from repo2ctx.schema import Dataset, kind, usable_targets
 from repo2ctx.verify import verify
 
 _MOST_MASKED = 0.01
@@ -60,15 +61,6 @@ class Context(NamedTuple):
     lines: int
     characters: int
     seconds: float
-
-
-def cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-    except OSError:
-        lines = []
-    found = [line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "Model"))]
-    return found[0] if found else platform.processor() or platform.machine()
 
 
 def build_first(out: Path, repos: Path, config: Path | None, workers: int) -> float:
@@ -121,10 +113,6 @@ def disagreements(targets: Iterable[Target], limits: LeakageConfig) -> Iterator[
 
 
 # Tables ------------------------------------------------------------------------------------------------------
-
-
-def kind(said: str) -> str:
-    return said.partition(":")[0]
 
 
 def quartiles(values: Sequence[float]) -> list[float]:
@@ -269,8 +257,7 @@ def main() -> int:
     repositories = dataset.repositories()
     limits = LeakageConfig.model_validate(dataset.manifest["config"]["leakage"])
     styles = dataset.manifest["config"]["targets"]["styles"]
-    machine = f"{cpu_model()}, {os.cpu_count()} processors, Python {platform.python_version()}"
-    print(f"# Quality of the targets of {options.out.name}\n\n{machine}", flush=True)
+    print(f"# Quality of the targets of {options.out.name}\n\n{machine()}", flush=True)
     targets: list[Target] = []
     contexts: dict[str, Context] = {}
     for repository in repositories:

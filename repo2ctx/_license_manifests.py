@@ -26,9 +26,10 @@ _LONGEST_NAME = 200  # characters; a longer field holds a licence's text
 _CLASSIFIER = "license ::"
 _MSBUILD = [("project", "propertygroup", "packagelicenseexpression")]
 
-Fields = Iterator[
-    tuple[str, str]
-]  # "or" or "and" (how several of it are meant), what it says; the strongest field first
+_SETUP = ("license_expression", "license", "classifiers")  # of setup.cfg and setup.py, the strongest first
+
+Fields = Iterator[tuple[str, str]]
+"""(field, what it says), the strongest field first. Of several values of `or` one may choose; of any other field all count."""
 
 
 def declared_in(path: str, text: str) -> str:
@@ -37,15 +38,15 @@ def declared_in(path: str, text: str) -> str:
     reader = _reader(path)
     if reader is None or len(text) > _LONGEST:
         return ""
-    by_meaning: dict[str, list[str]] = {}
-    for meaning, said in reader(text.removeprefix("\ufeff")):
-        by_meaning.setdefault(meaning, []).append(said)
-    for meaning, each in by_meaning.items():
+    fields: dict[str, list[str]] = {}
+    for field, said in reader(text.removeprefix("\ufeff")):
+        fields.setdefault(field, []).append(said)
+    for field, each in fields.items():
         if any(_KEPT_BACK.search(said[:_LONGEST_NAME]) for said in each):
             return PROPRIETARY
         found = [spdx_of(said) for said in each[:_MOST]]
         if all(found):
-            return joined(found, "OR" if meaning == "or" else "AND")
+            return joined(found, "OR" if field == "or" else "AND")
     return ""
 
 
@@ -83,22 +84,20 @@ def _json(text: str) -> Fields:
 
 
 def _setup_cfg(text: str) -> Fields:
-    names = ("license_expression", "license", "classifiers")
-    yield from _setup(ini_values(text, "metadata", names), names)
+    yield from _setup(ini_values(text, "metadata", _SETUP))
 
 
 def _setup_py(text: str) -> Fields:
-    names = ("license_expression", "license", "classifiers")
-    yield from _setup(python_values(text, names) or (), names)
+    yield from _setup(python_values(text, _SETUP) or ())
 
 
-def _setup(values: Iterable[Value], names: tuple[str, ...]) -> Fields:
+def _setup(values: Iterable[Value]) -> Fields:
     for value in sorted(values, key=lambda value: value.rank):
         said = value.text.strip()
-        if names[value.rank] == "classifiers":
+        if _SETUP[value.rank] == "classifiers":
             yield from _classifiers(said.splitlines())
         elif said:
-            yield names[value.rank], said
+            yield _SETUP[value.rank], said
 
 
 def _texts(read: Callable[[str], Iterable[Value]], text: str) -> Fields:

@@ -219,14 +219,15 @@ def _harmless(own: str, titled: int) -> bool:
     """
     names = passed = letters = 0
     for sentence in _SENTENCE.split(own):
-        words = [word for word in _words(sentence) if len(word) > 1]
-        letters += sum(len(word) == 1 for word in _words(sentence))
+        found = _words(sentence)
+        words = [word for word in found if len(word) > 1]
+        letters += len(found) - len(words)
         if _forbids(words) or letters > _MOST_LETTERS:
             return False
         passed += len(sentence.split())
         if _ATTRIBUTING.search(sentence) and len(words) <= _LONGEST_SENTENCE:
             continue
-        other = [word for word in words if not _HARMLESS.issuperset(_parts(word))]
+        other = _unknown(words)
         names += len(other)
         strange = any(word.islower() or (word.isupper() and len(word) > _ACRONYM) for word in other)
         if names > _MOST_NAMES or (strange and len(words) > _HEADING) or (len(other) > 1 and passed > titled):
@@ -244,11 +245,11 @@ def _without_holders(text: str) -> str:
         elif _forbids(words) or len(words) > _LONGEST_LINE:
             inside = False
         elif not _HOLDERS.match(line):
-            inside = inside and all(not word.islower() or _HARMLESS.issuperset(_parts(word)) for word in words)
+            inside = inside and not any(word.islower() for word in _unknown(words))
         else:
             holder, _, after = line.partition(". ") if not _ABBREVIATED.search(line) else (line, "", "")
-            strange = [word for word in _words(holder) if word.islower() and not _HARMLESS.issuperset(_parts(word))]
-            inside = len(strange) <= _MOST_STRANGE and not _OTHER_SCRIPT.search(after)
+            strange = sum(word.islower() for word in _unknown(_words(holder)))
+            inside = strange <= _MOST_STRANGE and not _OTHER_SCRIPT.search(after)
             if inside and after:
                 lines.append(after)
                 continue
@@ -262,6 +263,11 @@ def _words(text: str) -> list[str]:
 
 def _parts(word: str) -> list[str]:
     return [part for part in re.split(r"[-.'’_]", word.lower()) if part]
+
+
+def _unknown(words: list[str]) -> list[str]:
+    """Those that licences are not named by."""
+    return [word for word in words if not _HARMLESS.issuperset(_parts(word))]
 
 
 def _forbids(words: list[str]) -> bool:

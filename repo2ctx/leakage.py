@@ -119,7 +119,7 @@ class _Watched:
     before: list[Run] = field(default_factory=list)
     sourceless: list[Run] = field(default_factory=list)
     after: list[Run] = field(default_factory=list)
-    named: int = 0  # files whose path quotes it
+    named: set[str] = field(default_factory=set)  # files whose path quotes it
     masked_lines: int = 0
     masks: bool = False
 
@@ -150,7 +150,8 @@ class Guard:
             self._flagged.add(path)
         self._seen += 1
         for watched, runs in pairs:
-            watched.named += any(self._is_quote(watched.overlap, run) for run in watched.overlap.runs(path))
+            if any(self._is_quote(watched.overlap, run) for run in watched.overlap.runs(path)):
+                watched.named.add(path)
             # what is flagged for one target is measured again, for all of them, as it is written
             (watched.sourceless if path in self._flagged else watched.after).extend(runs)
 
@@ -159,7 +160,7 @@ class Guard:
         names of many files hold stays over it: without those files there would be no repository to summarize."""
         for watched in self._watched:
             measure = watched.overlap.measure(watched.sourceless + watched.after)
-            spare = watched.named <= max(_FEW_FILES, _FILE_SHARE * self._seen)
+            spare = len(watched.named) <= max(_FEW_FILES, _FILE_SHARE * self._seen)
             watched.masks = (
                 spare and self._config.action == "mask" and over_limit(watched.overlap, measure, self._config)
             )
@@ -170,9 +171,7 @@ class Guard:
             return text
         for watched in self._watched:
             if watched.masks:
-                if any(self._is_quote(watched.overlap, run) for run in watched.overlap.runs(path)):
-                    return None
-                cleaned = self._mask(watched, text)
+                cleaned = None if path in watched.named else self._mask(watched, text)
                 if cleaned is None:
                     return None
                 text = cleaned

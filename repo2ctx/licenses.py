@@ -30,6 +30,9 @@ __all__ = ["PERMISSIVE", "UNKNOWN", "UNREADABLE", "allows", "is_license_file", "
 UNKNOWN = "NOASSERTION"
 """SPDX's own word for a licence that could not be told."""
 
+UNREADABLE = "\0"
+"""Stands for the text of a licence file that could not be read: what it says is in doubt."""
+
 _FILE = re.compile(
     r".*commons[-_ ]?clause.*|(?:un)?licen[cs]es?(?:[-_. ].*)?|copying(?:[-_. ].*)?"
     r"|(?:mit|apache|bsd|isc|[al]?gpl|mpl|zlib|boost)[-_]licen[cs]es?(?:\.\w+)?",
@@ -71,18 +74,10 @@ def license_of(texts: Mapping[str, str]) -> str:
         return _both(says, held) if says else held
     named = all(told.found or _names(texts[path], says) for path, told in files.items())
     doubt = any(told.grave or (told.found and told.doubtful and not told.clear) for told in files.values())
-    if (
-        not says
-        or not named
-        or (doubt and allows(says, PERMISSIVE))
-        or any(t.grave and not t.found for t in files.values())
-    ):
+    barred = any(told.grave and not told.found for told in files.values())
+    if not says or not named or barred or (doubt and allows(says, PERMISSIVE)):
         return UNKNOWN
     return _both(says, held) if held else says
-
-
-UNREADABLE = "\0"
-"""Stands for the text of a licence file that could not be read: what it says is in doubt."""
 
 
 def tells_license(path: str) -> bool:

@@ -37,6 +37,7 @@ from repo2ctx.schema import (
     PACKED,
     REPOSITORIES,
     SPLITS,
+    kind,
     packed_batch,
     read_manifest,
     usable_targets,
@@ -378,7 +379,7 @@ def _summarize(units: Sequence[Unit], ready: Sequence[Unit], config: BuildConfig
         "splits": dict(sorted(Counter(u.repository["split"] for u in units).items())),
         "targets": {style: _sources(taken, style) for style in config.targets.styles},
         "rejected": dict(sorted(_rejected(taken).items())),
-        "not_taken": dict(sorted(Counter(_kind(u.summary.refused) for u in units if u.summary.refused).items())),
+        "not_taken": dict(sorted(Counter(kind(u.summary.refused) for u in units if u.summary.refused).items())),
         "packed": packed,
         "refused": dict(sorted(refused.items())),
     }
@@ -388,7 +389,7 @@ def _sources(repositories: Sequence[dict[str, Any]], style: str) -> dict[str, in
     """How many repositories have their target of a style from each source, or from none."""
     found: Counter[str] = Counter()
     for repository in repositories:
-        sources = [_kind(t["source"]) for t in usable_targets(repository) if t["style"] == style]
+        sources = [kind(t["source"]) for t in usable_targets(repository) if t["style"] == style]
         found[sources[0] if sources else "none"] += 1
     return dict(sorted(found.items()))
 
@@ -396,15 +397,10 @@ def _sources(repositories: Sequence[dict[str, Any]], style: str) -> dict[str, in
 def _rejected(repositories: Sequence[dict[str, Any]]) -> Counter[str]:
     """How many texts were no target, by reason."""
     fates = (considered["fate"] for r in repositories for considered in r["considered"])
-    found = Counter(_kind(fate) for fate in fates if fate not in (CHOSEN, SPARE))
+    found = Counter(kind(fate) for fate in fates if fate not in (CHOSEN, SPARE))
     if repeated := sum(len(r["targets"]) - len(usable_targets(r)) for r in repositories):
         found["near-duplicate"] = repeated
     return found
-
-
-def _kind(said: str) -> str:
-    """What comes before the details: `too-short` of `too-short: 3 words`."""
-    return said.partition(":")[0]
 
 
 def _result_of(out: Path, manifest: dict[str, Any], unchanged: bool = False) -> BuildResult:

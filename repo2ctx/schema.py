@@ -133,6 +133,11 @@ PACKED = pa.schema(
 )
 
 
+def kind(said: str) -> str:
+    """What comes before the details: `too-short` of `too-short: 3 words`, `metadata` of `metadata:pom.xml`."""
+    return said.partition(":")[0]
+
+
 def usable_targets(repository: dict[str, Any]) -> list[dict[str, Any]]:
     """The targets of a row of `repositories` that documents are made of: all but those that repeat another repository's."""
     return [target for target in repository["targets"] if target["duplicate_of"] is None]

@@ -6,7 +6,8 @@ one component (a cycle) stay in one part unless they fill more than one; a file 
 The same files give the same requests, and a file that changes leaves the parts before it as they were, so that kept answers
 (`teacher_client.py`) serve again.
 
-A repository of n tokens costs about n * 8/7 tokens of requests, in n / (7/8 context) of them.
+A summary costs the repository's tokens once, and for each request the instructions and an answer. A request holds at most 7/8 of
+the context. Another style of the same files takes its notes from the cache.
 """
 
 from __future__ import annotations
