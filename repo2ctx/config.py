@@ -190,11 +190,17 @@ class TokensConfig(Section):
 
 
 class PackConfig(Section):
-    """The lengths of rows (`fitting.py`, `packing.py`)."""
+    """The lengths of rows, and what goes into them (`packing.py`)."""
 
     lengths: Annotated[tuple[int, ...], BeforeValidator(_lengths)] = Field((32 << 10,), min_length=1)
     documents: Literal["each-style", "first-style"] = Field(
         "each-style", description="a document for each target of a repository, or for the first in targets.styles"
+    )
+    outline_share: float = Field(
+        0.25, ge=0, lt=1, description="of the room for files, what outlines may have where not all files fit in full"
+    )
+    long_share: float = Field(
+        0.6, ge=0, lt=1, description="of a training length's tokens, in documents over half of it; 0: whatever comes"
     )
 
 

@@ -1,169 +1,126 @@
-"""A repository's files and targets -> a document for each target and length: the tokenizing half of packing.
+"""A repository's files and targets -> documents of the wanted sizes: the tokenizing half of `packing.Fit`.
 
-Files are tokenized by falling rank, in groups read together, until every length is full: what a repository has
-beyond its longest row is never tokenized, and memory holds only what some length took. Each document is measured for what
-its context holds of its target, and one that is over the limit is refused.
+Files are read by falling rank, in groups, and tokenized while some document has room: memory holds what some document took, a
+group of texts, and the names of the files. A text that is surely too long for the room that is left is not tokenized.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import lru_cache, partial
-from itertools import islice
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from repo2ctx import prompt
-from repo2ctx.config import LeakageConfig, TokensConfig, length_name
-from repo2ctx.leakage import in_context
-from repo2ctx.packing import Fit
+from repo2ctx.config import PackConfig, length_name
+from repo2ctx.packing import FULL, HEAD, OUTLINE, PATH, Fit, Offer
 from repo2ctx.records import KEPT, Document, Span
-from repo2ctx.schema import PACKED, Dataset, packed_batch, stream_batches, target_text, tokens
-from repo2ctx.shards import ShardWriter, finish_folder, partial_folder, write_json
-from repo2ctx.tokens import Tokenizer, load_tokenizer
+from repo2ctx.tokens import Tokenizer
 
 _GROUP_BYTES = 32 << 20  # text read at a time
-FULL = "full"
+_MOST_BYTES_A_TOKEN = 8  # a text of more bytes for each token of the room is not tried in full
+_USUAL_TOKENS_A_BYTE = 0.28  # until something was tokenized
+_MARKER_TOKENS = 16  # about
+_LONGEST_REST = 64  # tokens of a beginning that may be lost to its ending with a line
+_LARGEST_TREE = 0.05  # of a document
 
-
-@dataclass(frozen=True, slots=True)
-class FitTask:
-    """What a worker needs to make the documents of one repository in `folder`."""
-
-    out: Path
-    manifest: dict[str, Any]
-    repository: dict[str, Any]
-    folder: Path
-    lengths: tuple[int, ...]
-    tokens: TokensConfig
-    leakage: LeakageConfig
-    styles: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FitSummary:
-    """documents: for each length the documents' tokens and how many kept files they leave out, in the order written.
-    refused: for each length and style without a document (`32k line`), why."""
-
-    documents: dict[str, list[dict[str, int]]]
-    refused: dict[str, str]
-
-
-@lru_cache(maxsize=1)
-def _tokenizer(settings: str) -> Tokenizer:
-    return load_tokenizer(TokensConfig.model_validate_json(settings))
-
-
-def fit_repository(task: FitTask) -> FitSummary:
-    """Make the documents and write them; the folder exists under its name only when it is whole."""
-    tokenizer = _tokenizer(task.tokens.model_dump_json())
-    dataset = Dataset(task.out, task.manifest)
-    texts = {style: target_text(task.repository, style) for style in task.styles}
-    targets = {style: [*tokenizer.encode(text), tokenizer.eos] for style, text in texts.items()}
-    files = partial(dataset.of_repository, "files", task.repository["id"])
-    fitted, refused = fit_documents(task.repository, files, task.lengths, tokenizer, targets)
-    aside = partial_folder(task.folder)
-    made: dict[str, list[dict[str, int]]] = {}
-    for name, documents in fitted.items():
-        with ShardWriter(aside, name, PACKED, max_bytes=1 << 62, batch_bytes=1 << 62, compression="zstd") as writer:
-            for document in documents:
-                if leaks(document, texts[document.style], tokenizer, task.leakage):
-                    refused[f"{name} {document.style}"] = "leak"
-                    continue
-                writer.write_batch(packed_batch([document]))
-                writer.flush()
-                made.setdefault(name, []).append({"tokens": len(document), "left_out": document.left_out})
-    summary = FitSummary(made, refused)
-    write_json(aside / "summary.json", asdict(summary))
-    finish_folder(aside, task.folder)
-    return summary
-
-
-def leaks(document: Document, target: str, tokenizer: Tokenizer, config: LeakageConfig) -> bool:
-    """Measure how much of its target a document's context holds, note it there, and say whether it is over the limit."""
-    context = tokenizer.decode(document.input_ids[: document.target_start].tolist())
-    measure, over = in_context(target, document.repository.rpartition("@")[0], context, config)
-    document.leak_share, document.leak_run = measure.share, measure.run
-    return over
-
-
-def read_fit_summary(folder: Path) -> FitSummary:
-    return FitSummary(**json.loads((folder / "summary.json").read_text("utf-8")))
-
-
-def read_document(folder: Path, length: str, number: int) -> Document:
-    """Document `number` of a length that `fit_repository` wrote."""
-    batch = next(islice(stream_batches(folder / length), number, None))
-    segment = batch.column("segments")[0].as_py()[0]
-    spans = [
-        Span(s["path"], s["start"], s["end"], s["fidelity"], s["text_sha256"]) for s in batch.column("spans")[0].as_py()
-    ]
-    return Document(
-        segment["repository"],
-        tokens(batch, 0),
-        segment["target_start"],
-        segment["style"],
-        spans,
-        leak_share=segment["leak_share"],
-        leak_run=segment["leak_run"],
-    )
-
-
+Ids = npt.NDArray[np.int32]
 Batches = Callable[[Sequence[str]], Iterable[pa.RecordBatch]]
 """Gives the named columns of a repository's rows of `files`, from the first row, at each call."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Size:
+    """A document that is wanted: of at most `room` tokens, for rows of `length`, with the target of a style."""
+
+    length: int
+    room: int
+    style: str
+
+    @property
+    def whole(self) -> bool:
+        """Whether it may fill a row."""
+        return self.room == self.length
+
+    def __str__(self) -> str:
+        return f"{length_name(self.length)} {self.style}"
 
 
 def fit_documents(
     repository: dict[str, Any],
     batches: Batches,
-    lengths: Sequence[int],
+    sizes: Sequence[Size],
     tokenizer: Tokenizer,
     targets: Mapping[str, Sequence[int]],
-) -> tuple[dict[str, list[Document]], dict[str, str]]:
-    """The documents of each length (by its short name), one for each target, and why one is missing (by length and style).
+    config: PackConfig,
+) -> tuple[dict[Size, Document], dict[Size, str]]:
+    """The document of each size, and why one is missing.
 
-    repository: its row of `repositories`. targets: style -> the ids that end the document.
+    repository: its row of `repositories`. targets: style -> the ids that end the document. A document that is made for rows
+    longer than its room is made only where the repository fills more than half of such a row.
     """
-    boundary = repository["boundary"]
-    openings, closings = {}, {}
-    for style in targets:
-        openings[style] = [*tokenizer.bos, *tokenizer.encode(prompt.opening(repository["name"], style, boundary))]
-        closings[style] = tokenizer.encode(prompt.closing(style, boundary))
-    reserved = {style: len(openings[style]) + len(closings[style]) + len(ids) for style, ids in targets.items()}
-    fits = {(n, style): Fit(n, reserved[style]) for n in lengths for style in targets}
-    taken: dict[int, _Encoded] = {}
+    text = _Text(repository, tokenizer, targets)
     files = _files_by_rank(batches)
-    for index, encoded in _encode_by_rank(batches, files, tokenizer, boundary):
-        takers = [fit for fit in fits.values() if fit.possible and fit.offer(index, encoded.cost)]
-        if takers:
-            taken[index] = encoded
-        if all(fit.full or not fit.possible for fit in fits.values()):
-            break
-    documents: dict[str, list[Document]] = {}
-    refused: dict[str, str] = {}
-    for (length, style), fit in fits.items():
-        name = length_name(length)
+    trees = {room: _tree(files, int(_LARGEST_TREE * room), tokenizer) for room in {size.room for size in sizes}}
+    fits = {
+        size: Fit(size.room, text.reserved(size.style) + trees[size.room].tokens, config.outline_share)
+        for size in sizes
+    }
+    reader = _Reader(batches, files, tokenizer)
+    kept: dict[tuple[int, str], Ids] = {}
+    _offer_all(files, reader, list(fits.values()), text, kept)
+    for size in [size for size in fits if not size.whole]:
+        whole = fits.get(Size(size.length, size.length, size.style))
+        if whole is None or whole.used <= size.length // 2:
+            del fits[size]
+    _read_missing(reader, list(fits.values()), kept)
+    documents: dict[Size, Document] = {}
+    refused: dict[Size, str] = {}
+    for size, fit in fits.items():
         if not fit.possible:
-            refused[f"{name} {style}"] = "target longer than the row"
+            refused[size] = "target longer than the row"
         elif not fit.taken:
-            refused[f"{name} {style}"] = "no file fits" if files else "no kept file"
+            refused[size] = "no file fits" if files else "no kept file"
         else:
-            chosen = [(files[i], taken[i]) for i in sorted(fit.taken, key=lambda i: files[i].position)]
-            document = _document(repository["id"], style, openings[style], chosen, closings[style], targets[style])
-            document.left_out = len(files) - len(chosen)
-            documents.setdefault(name, []).append(document)
+            documents[size] = _document(size, fit, files, trees[size.room], reader, kept, text)
     return documents, refused
+
+
+class _Text:
+    """The pieces around the files, as tokens."""
+
+    def __init__(self, repository: dict[str, Any], tokenizer: Tokenizer, targets: Mapping[str, Sequence[int]]):
+        self.repository: str = repository["id"]
+        self.targets = targets
+        self._boundary = repository["boundary"]
+        self._tokenizer = tokenizer
+        self.openings = {
+            style: [*tokenizer.bos, *tokenizer.encode(prompt.opening(repository["name"], style, self._boundary))]
+            for style in targets
+        }
+        self.closings = {
+            style: tokenizer.encode(prompt.closing(style, self._boundary, chat=False)) for style in targets
+        }
+        self.after = tokenizer.encode(prompt.file_closing())
+
+    def reserved(self, style: str) -> int:
+        return len(self.openings[style]) + len(self.closings[style]) + len(self.targets[style])
+
+    def before(self, path: str, fidelity: str) -> list[int]:
+        """The marker line of a file."""
+        return self._tokenizer.encode(prompt.file_opening(path, self._boundary, fidelity))
+
+    def frame(self, path: str, fidelity: str) -> int:
+        return len(self.before(path, fidelity)) + len(self.after)
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A kept file as the table has it; `row` is its row among the repository's."""
+    """A kept file as the table has it; `row` is its row among the repository's, sizes are in bytes."""
 
     row: int
     path: str
@@ -171,17 +128,7 @@ class _File:
     rank: float
     text_sha256: str
     size: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Encoded:
-    before: npt.NDArray[np.int32]
-    body: npt.NDArray[np.int32]
-    after: npt.NDArray[np.int32]
-
-    @property
-    def cost(self) -> int:
-        return len(self.before) + len(self.body) + len(self.after)
+    outline_size: int
 
 
 def _files_by_rank(batches: Batches) -> list[_File]:
@@ -189,58 +136,224 @@ def _files_by_rank(batches: Batches) -> list[_File]:
     columns = ("path", "fate", "position", "rank", "text_sha256", "size")
     found = []
     row = 0
-    for batch in batches(columns):
-        for f in batch.to_pylist():
+    for batch in batches((*columns, "outline")):
+        lengths = pc.binary_length(batch.column("outline")).to_pylist()
+        for f, outline_size in zip(batch.select(columns).to_pylist(), lengths, strict=True):
             if f["fate"] == KEPT:
-                found.append(_File(row, f["path"], f["position"], f["rank"], f["text_sha256"], f["size"]))
+                place = f["position"], f["rank"], f["text_sha256"], f["size"]
+                found.append(_File(row, f["path"], *place, outline_size or 0))
             row += 1
     return sorted(found, key=lambda f: (-f.rank, f.path))
 
 
-def _encode_by_rank(
-    batches: Batches, files: Sequence[_File], tokenizer: Tokenizer, boundary: str
-) -> Iterator[tuple[int, _Encoded]]:
-    """(index in `files`, tokens) by rank. Texts are read in groups, one pass over the table for each."""
-    after = np.asarray(tokenizer.encode(prompt.file_closing()), np.int32)
-    start = 0
-    while start < len(files):
-        end, size = start, 0
-        while end < len(files) and (end == start or size + files[end].size <= _GROUP_BYTES):
-            size += files[end].size
-            end += 1
-        texts = _texts(batches, {f.row for f in files[start:end]})
-        for index in range(start, end):
-            before = tokenizer.encode(prompt.file_opening(files[index].path, boundary))
-            body = tokenizer.encode(texts.pop(files[index].row))
-            yield index, _Encoded(np.asarray(before, np.int32), np.asarray(body, np.int32), after)
-        start = end
+# The tree --------------------------------------------------------------------------------------------------
 
 
-def _texts(batches: Batches, rows: set[int]) -> dict[int, str]:
-    found: dict[int, str] = {}
-    first = 0
-    for batch in batches(("text",)):
-        column = batch.column(0)
-        found.update({row: column[row - first].as_py() for row in range(first, first + len(column)) if row in rows})
-        first += len(column)
-    return found
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """The tree's lines as tokens, with the path of each file's own line."""
+
+    lines: list[tuple[list[int], str | None]]
+
+    @property
+    def tokens(self) -> int:
+        return sum(len(ids) for ids, _ in self.lines)
+
+
+def _tree(files: Sequence[_File], budget: int, tokenizer: Tokenizer) -> _Tree:
+    """The largest tree, by rank, of at most `budget` tokens; one of no file where there is not even room for one."""
+    paths = [file.path for file in files]
+    known: dict[str, list[int]] = {}
+
+    def made(shown: int) -> _Tree:
+        lines = []
+        for text, path in prompt.tree(paths, set(paths[:shown])):
+            if text not in known:
+                known[text] = tokenizer.encode(text)
+            lines.append((known[text], path))
+        return _Tree(lines)
+
+    low, high = 0, min(len(paths), budget)
+    if high == len(paths) and (whole := made(high)).tokens <= budget:
+        return whole
+    while low < high:
+        middle = (low + high + 1) // 2
+        if made(middle).tokens <= budget:
+            low = middle
+        else:
+            high = middle - 1
+    return made(low)
+
+
+# Reading and choosing --------------------------------------------------------------------------------------
+
+
+class _Reader:
+    """Texts and outlines of the files, read in groups by rank: one pass over the table for each group."""
+
+    def __init__(self, batches: Batches, files: Sequence[_File], tokenizer: Tokenizer):
+        self._batches, self._files, self._tokenizer = batches, files, tokenizer
+        self.tokens = self.bytes = 0  # of what was encoded
+
+    def groups(self) -> Iterator[Iterator[tuple[int, str, str | None]]]:
+        """(index in `files`, text, outline), group by group."""
+        start = 0
+        while start < len(self._files):
+            end, size = start, 0
+            while end < len(self._files) and (end == start or size + self._bytes_of(end) <= _GROUP_BYTES):
+                size += self._bytes_of(end)
+                end += 1
+            yield self.read(range(start, end))
+            start = end
+
+    def read(self, indices: Collection[int]) -> Iterator[tuple[int, str, str | None]]:
+        """(index, text, outline) of some files, in the order given."""
+        rows = {self._files[index].row for index in indices}
+        found: dict[int, tuple[str, str | None]] = {}
+        first = 0
+        for batch in self._batches(("text", "outline")):
+            texts, outlines = batch.columns
+            for row in sorted(rows.intersection(range(first, first + len(texts)))):
+                found[row] = texts[row - first].as_py(), outlines[row - first].as_py()
+            first += len(texts)
+        for index in indices:
+            yield (index, *found.pop(self._files[index].row))
+
+    def encode(self, text: str) -> Ids:
+        ids = np.asarray(self._tokenizer.encode(text), np.int32)
+        self.tokens += len(ids)
+        self.bytes += len(text)
+        return ids
+
+    @property
+    def rate(self) -> float:
+        """Tokens a byte, about."""
+        return self.tokens / self.bytes if self.bytes else _USUAL_TOKENS_A_BYTE
+
+    def beginning(self, text: str, tokens: int) -> tuple[str, Ids]:
+        """The longest beginning of a text within `tokens`, whole lines where that loses little, and its ids."""
+        text = text[: _MOST_BYTES_A_TOKEN * tokens]
+        lines = [0]
+        while (at := text.find("\n", lines[-1])) >= 0:
+            lines.append(at + 1)
+        cut = lines[_longest(len(lines) - 1, lambda n: len(self.encode(text[: lines[n]])) <= tokens)]
+        if tokens - len(self.encode(text[:cut])) > _LONGEST_REST:
+            cut += _longest(len(text) - cut, lambda n: len(self.encode(text[: cut + n])) <= tokens)
+        return text[:cut], self.encode(text[:cut])
+
+    def _bytes_of(self, index: int) -> int:
+        return self._files[index].size + self._files[index].outline_size
+
+
+def _longest(most: int, fits: Callable[[int], bool]) -> int:
+    """The largest n from 0 to `most` that fits, where 0 does, by bisection."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _offer_all(
+    files: Sequence[_File], reader: _Reader, fits: Sequence[Fit], text: _Text, kept: dict[tuple[int, str], Ids]
+) -> None:
+    """Offer every file to every fit, by rank, until all are full; `kept` gets what some fit took."""
+    following = np.cumsum([f.outline_size for f in reversed(files)])[::-1]
+    counts = np.cumsum([f.outline_size > 0 for f in reversed(files)])[::-1]
+    for group in reader.groups():
+        for index, source, outline in group:
+            open_fits = [fit for fit in fits if not fit.full]
+            if not open_fits:
+                break
+            file = files[index]
+            rest = 0
+            if index + 1 < len(files):
+                rest = int(following[index + 1] * reader.rate) + _MARKER_TOKENS * int(counts[index + 1])
+            ids = {}
+            if len(source) <= _MOST_BYTES_A_TOKEN * max(fit.room(rest) for fit in open_fits):
+                ids[FULL] = reader.encode(source)
+            full = len(ids[FULL]) + text.frame(file.path, FULL) if FULL in ids else None
+            lowering = [fit for fit in open_fits if full is None or full > fit.room(rest)]
+            if outline and lowering and len(outline) <= _MOST_BYTES_A_TOKEN * max(fit.left for fit in lowering):
+                ids[OUTLINE] = reader.encode(outline)
+            cost = len(ids[OUTLINE]) + text.frame(file.path, OUTLINE) if OUTLINE in ids else None
+            offer = Offer(full, cost, text.frame(file.path, HEAD))
+            for fit in open_fits:
+                fidelity = fit.offer(index, offer, rest)
+                if fidelity is not None:
+                    kept[index, fidelity] = ids[fidelity]
+        else:
+            continue
+        break
+    for fit in fits:
+        fit.finish()
+
+
+def _read_missing(reader: _Reader, fits: Sequence[Fit], kept: dict[tuple[int, str], Ids]) -> None:
+    """Read again what was raised to full text at the end; drop what no fit has any more."""
+    wanted = {(index, fidelity) for fit in fits for index, fidelity in fit.taken.items() if fidelity != HEAD}
+    for key in kept.keys() - wanted:
+        del kept[key]
+    missing = sorted(index for index, fidelity in wanted - kept.keys())
+    for index, text, _ in reader.read(missing) if missing else ():
+        kept[index, FULL] = reader.encode(text)
+
+
+# The document ----------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Parts:
+    """A document as it grows."""
+
+    ids: list[Ids] = field(default_factory=list)
+    at: int = 0
+
+    def add(self, ids: Sequence[int] | Ids) -> tuple[int, int]:
+        """Append ids; returns where they stand."""
+        self.ids.append(np.asarray(ids, np.int32))
+        start, self.at = self.at, self.at + len(ids)
+        return start, self.at
 
 
 def _document(
-    repository: str,
-    style: str,
-    opening: Sequence[int],
-    files: Sequence[tuple[_File, _Encoded]],
-    closing: Sequence[int],
-    target: Sequence[int],
+    size: Size,
+    fit: Fit,
+    files: Sequence[_File],
+    tree: _Tree,
+    reader: _Reader,
+    kept: Mapping[tuple[int, str], Ids],
+    text: _Text,
 ) -> Document:
-    parts = [np.asarray(opening, np.int32)]
+    parts = _Parts()
     spans = []
-    at = len(opening)
-    for file, encoded in files:
-        start = at + len(encoded.before)
-        spans.append(Span(file.path, start, start + len(encoded.body), FULL, file.text_sha256))
-        parts += [encoded.before, encoded.body, encoded.after]
-        at += encoded.cost
-    parts += [np.asarray(closing, np.int32), np.asarray(target, np.int32)]
-    return Document(repository, np.concatenate(parts), at + len(closing), style, spans)
+    parts.add(text.openings[size.style])
+    taken = {files[index].path for index in fit.taken}
+    shown = set()
+    for ids, path in tree.lines:
+        start, end = parts.add(ids)
+        if path is not None:
+            shown.add(path)
+            if path not in taken:
+                spans.append(Span(path, start, end, PATH, None))
+    for index in sorted(fit.taken, key=lambda i: files[i].position):
+        fidelity = fit.taken[index]
+        sha256 = files[index].text_sha256
+        if fidelity == HEAD:
+            ((_, source, _),) = reader.read([index])
+            source, body = reader.beginning(source, fit.head)
+        else:
+            body = kept[index, fidelity]
+        parts.add(text.before(files[index].path, fidelity))
+        start, end = parts.add(body)
+        parts.add(text.after)
+        spans.append(Span(files[index].path, start, end, fidelity, sha256))
+    parts.add(text.closings[size.style])
+    target_start = parts.at
+    parts.add(text.targets[size.style])
+    document = Document(text.repository, np.concatenate(parts.ids), target_start, size.style, spans)
+    document.left_out = sum(file.path not in taken and file.path not in shown for file in files)
+    return document

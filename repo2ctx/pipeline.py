@@ -21,12 +21,11 @@ import pyarrow as pa
 
 from repo2ctx.card import write_card
 from repo2ctx.choosing import CHOSEN, SPARE
-from repo2ctx.config import BuildConfig, length_name, parse_length
+from repo2ctx.config import BuildConfig, parse_length
 from repo2ctx.crawl import CrawlOptions, check_git
-from repo2ctx.engine import Outcome, Workers
+from repo2ctx.engine import Workers
 from repo2ctx.filters import Duplicates
-from repo2ctx.fitting import FitTask, fit_repository, read_document, read_fit_summary
-from repo2ctx.packing import pack
+from repo2ctx.packs import make_documents, stale_tables, tasks_of, write_packed
 from repo2ctx.progress import Reporter
 from repo2ctx.records import KEPT, Failure, RepoSpec
 from repo2ctx.safegit import isolate_environment
@@ -34,16 +33,13 @@ from repo2ctx.schema import (
     EDGES,
     FILES,
     MANIFEST,
-    PACKED,
     REPOSITORIES,
-    SPLITS,
     kind,
-    packed_batch,
     read_manifest,
     usable_targets,
 )
-from repo2ctx.shards import ShardWriter, shard_entries, write_json, write_text
-from repo2ctx.state import WORK, already_finished, explained, identity_of, locked, retract, scratch, unit_folder
+from repo2ctx.shards import ShardWriter, shard_entries, write_json
+from repo2ctx.state import WORK, already_finished, explained, failed, identity_of, locked, retract, scratch, unit_folder
 from repo2ctx.teacher_client import identity as identity_of_teacher
 from repo2ctx.teaching import TeacherOptions, check_teacher
 from repo2ctx.tokens import load_tokenizer
@@ -121,12 +117,14 @@ def _build(
     manifest = {**identity, **_write_tables(units, config, out, reporter)}
     identities = {unit.folder.name: unit.repository["id"] for unit in units}
     manifest["list"] = [{**entry, "id": identities.get(entry["unit"])} for entry in identity["list"]]
-    ready = [u for u in units if usable_targets(u.repository)]
-    failures += _fit(ready, manifest, config, out, workers, reporter)
-    ready = [u for u in ready if _documents_folder(out, u).exists()]
-    manifest["tables"] |= _write_packed(ready, config, out, reporter)
+    tasks = tasks_of([unit.repository for unit in units], manifest, config, out)
+    failures += make_documents(tasks, out, workers, reporter)
+    packed = write_packed(tasks, config, out, reporter)
+    manifest["tables"] |= packed.tables
+    for folder in stale_tables(out, manifest["tables"]):
+        shutil.rmtree(folder)
     manifest["failures"] = [{"source": f.source, "line": f.line, "reason": f.reason} for f in failures]
-    manifest["summary"] = _summarize(units, ready, config, out)
+    manifest["summary"] = {**_summarize(units, config), "packed": packed.figures, "refused": packed.refused}
     spent = 0
     if "teacher" in config.targets.sources and teacher is not None:
         manifest["teacher"] = identity_of_teacher(config.teacher, teacher.endpoint)
@@ -167,23 +165,8 @@ def _build_units(
         if outcome.result is not None:
             reporter.advance(_line(spec, outcome.result))
             continue
-        failures.append(_failed(outcome, Failure(spec.source, spec.line, outcome.error), out, reporter))
+        failures.append(failed(outcome, Failure(spec.source, spec.line, outcome.error), out, reporter))
     return sorted(failures, key=lambda f: f.line)
-
-
-def _failed(outcome: Outcome[Any], failure: Failure, out: Path, reporter: Reporter) -> Failure:
-    """Tell of a failure at once; the traceback of one that we did not foresee is kept for a report. Raises what is fatal."""
-    if outcome.fatal is not None:
-        raise outcome.fatal
-    reporter.advance("")
-    if outcome.trace:
-        place = out / WORK / "errors" / f"{hashlib.sha256(failure.source.encode()).hexdigest()[:12]}.txt"
-        place.parent.mkdir(exist_ok=True)
-        write_text(place, outcome.trace)
-        failure = replace(failure, reason=f"{failure.reason}; a fault of repo2ctx: please report {place}")
-    where = f" (line {failure.line})" if failure.line else ""
-    reporter.notice(f"failed: {failure.source}{where}: {failure.reason}")
-    return failure
 
 
 def _line(spec: RepoSpec, unit: UnitSummary) -> str:
@@ -281,107 +264,22 @@ def _copy(batches: Iterable[pa.RecordBatch], writer: ShardWriter) -> Iterator[di
         yield current
 
 
-# Packs -----------------------------------------------------------------------------------------------------
+# Figures ---------------------------------------------------------------------------------------------------
 
 
-def _documents_folder(out: Path, unit: Unit) -> Path:
-    return out / WORK / "documents" / unit.folder.name
-
-
-def _fit(
-    units: Sequence[Unit],
-    manifest: dict[str, Any],
-    config: BuildConfig,
-    out: Path,
-    workers: Workers,
-    reporter: Reporter,
-) -> list[Failure]:
-    """Make the documents that are not there yet; returns what could not be made."""
-    reporter.stage("documents", len(units))
-    todo = [u for u in units if not _documents_folder(out, u).exists()]
-    for _ in range(len(units) - len(todo)):
-        reporter.advance("")
-    tasks = []
-    for unit in todo:
-        identity = unit.repository["id"]
-        own = {
-            "tables": {"files": manifest["tables"]["files"]},
-            "repositories": {identity: manifest["repositories"][identity]},
-        }
-        folder = _documents_folder(out, unit)
-        styles = tuple(target["style"] for target in usable_targets(unit.repository))
-        styles = styles[:1] if config.pack.documents == "first-style" else styles
-        tasks.append(
-            FitTask(out, own, unit.repository, folder, config.pack.lengths, config.tokens, config.leakage, styles)
-        )
-    failures = []
-    for outcome in workers.run(fit_repository, tasks):
-        identity = todo[outcome.index].repository["id"]
-        if outcome.result is None:
-            failure = Failure(identity, 0, f"its rows could not be made: {outcome.error}")
-            failures.append(_failed(outcome, failure, out, reporter))
-            continue
-        sizes = ", ".join(
-            f"{name} {' + '.join(format(d['tokens'], ',') for d in made)}"
-            for name, made in outcome.result.documents.items()
-        )
-        name, _, commit = identity.rpartition("@")
-        reporter.advance(f"{name}@{commit[:12]}: " + (f"{sizes} tokens" if sizes else "no row"))
-    return failures
-
-
-def _write_packed(units: Sequence[Unit], config: BuildConfig, out: Path, reporter: Reporter) -> dict[str, Any]:
-    """Pack each length's documents, split by split."""
-    sizes = config.shards.model_dump()
-    tables: dict[str, Any] = {}
-    reporter.stage("rows", len(config.pack.lengths) * len(SPLITS))
-    for length in config.pack.lengths:
-        name = length_name(length)
-        for split in SPLITS:
-            table = f"packed/{name}/{split}"
-            chosen = [u for u in units if u.repository["split"] == split]
-            have = []  # tokens, folder, number
-            for folder in (_documents_folder(out, unit) for unit in chosen):
-                made = read_fit_summary(folder).documents.get(name, [])
-                have += [(document["tokens"], folder, number) for number, document in enumerate(made)]
-            with ShardWriter(out, table, PACKED, **sizes, compression=None) as writer:
-                for row in pack([n for n, _, _ in have], length):
-                    documents = [read_document(have[i][1], name, have[i][2]) for i in row]
-                    writer.write_batch(packed_batch(documents))
-            tables[table] = shard_entries(writer.shards)
-            if not have:
-                (out / table).rmdir()
-                del tables[table]
-            reporter.advance("")
-    return tables
-
-
-def _summarize(units: Sequence[Unit], ready: Sequence[Unit], config: BuildConfig, out: Path) -> dict[str, Any]:
+def _summarize(units: Sequence[Unit], config: BuildConfig) -> dict[str, Any]:
     """The figures of the table and the card."""
     fates: Counter[str] = Counter()
     for unit in units:
         fates.update(unit.summary.fates)
-    packed = {length_name(n): {"documents": 0, "tokens": 0, "left_out": 0} for n in config.pack.lengths}
-    refused: Counter[str] = Counter()
-    for unit in ready:
-        found = read_fit_summary(_documents_folder(out, unit))
-        for name, documents in found.documents.items():
-            packed[name]["documents"] += len(documents)
-            packed[name]["tokens"] += sum(document["tokens"] for document in documents)
-            packed[name]["left_out"] += sum(document["left_out"] for document in documents)
-        refused.update(f"{name}: {reason}" for name, reason in found.refused.items())
     taken = [unit.repository for unit in units if not unit.repository["refused"]]
-    without = sum(not usable_targets(repository) for repository in taken)
-    if without:
-        refused["no target"] = without
     return {
         "fates": dict(sorted(fates.items())),
         "splits": dict(sorted(Counter(u.repository["split"] for u in units).items())),
         "targets": {style: _sources(taken, style) for style in config.targets.styles},
         "rejected": dict(sorted(_rejected(taken).items())),
         "not_taken": dict(sorted(Counter(kind(u.summary.refused) for u in units if u.summary.refused).items())),
-        "packed": packed,
-        "refused": dict(sorted(refused.items())),
+        "without_target": sum(not usable_targets(repository) for repository in taken),
     }
 
 
@@ -418,6 +316,6 @@ def _result_of(out: Path, manifest: dict[str, Any], unchanged: bool = False) -> 
         not_taken=Counter(summary["not_taken"]),
         splits=Counter(summary["splits"]),
         packed=packed,
-        refused=Counter(summary["refused"]),
+        refused=Counter(summary["refused"]) + Counter({"no target": summary["without_target"]}),
         unchanged=unchanged,
     )

@@ -221,13 +221,15 @@ class Repository:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where a file stands in a row: tokens start to end decode to its prepared text."""
+    """Where a file stands in a row: tokens start to end decode to what the row holds of it, which `fidelity` says: full, its
+    prepared text; outline; head, a beginning of the text; path, its line in the tree. text_sha256: of the prepared text (None
+    where only the path stands)."""
 
     path: str
     start: int
     end: int
-    fidelity: str  # full
-    text_sha256: str
+    fidelity: str
+    text_sha256: str | None
 
 
 @dataclass(slots=True)
@@ -239,7 +241,7 @@ class Document:
     target_start: int
     style: str
     spans: list[Span] = field(default_factory=list)
-    left_out: int = 0  # kept files that the length had no room for
+    left_out: int = 0  # kept files of which not even the path stands in it
     leak_share: float = 0.0  # of the target's 8-grams, those that its context holds
     leak_run: int = 0  # words of the longest run that they share
 

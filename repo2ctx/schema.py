@@ -92,6 +92,7 @@ FILES = pa.schema(
         ("exports", pa.int32()),
         ("text", pa.string()),
         ("text_sha256", pa.string()),
+        ("outline", pa.string()),
     ]
 )
 EDGES = pa.schema(
@@ -208,6 +209,7 @@ def file_row(repository: str, file: SourceFile) -> dict[str, Any]:
         "exports": None,
         "text": None,
         "text_sha256": None,
+        "outline": None,
     }
 
 

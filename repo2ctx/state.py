@@ -12,18 +12,19 @@ import json
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from repo2ctx import __version__
 from repo2ctx.config import BuildConfig
-from repo2ctx.engine import DISK_FULL
+from repo2ctx.engine import DISK_FULL, Outcome
 from repo2ctx.errors import OutputError
 from repo2ctx.progress import Reporter
 from repo2ctx.prompt import PROMPT_VERSION
-from repo2ctx.records import RepoSpec
+from repo2ctx.records import Failure, RepoSpec
 from repo2ctx.schema import MANIFEST, SCHEMA_VERSION, Dataset, read_manifest
-from repo2ctx.shards import write_json
+from repo2ctx.shards import write_json, write_text
 from repo2ctx.unit import restore_unit
 
 WORK = ".build"
@@ -183,3 +184,18 @@ def retract(out: Path) -> None:
     """Before tables are written anew, take away what says that the directory is whole."""
     for name in (MANIFEST, "README.md"):
         (out / name).unlink(missing_ok=True)
+
+
+def failed(outcome: Outcome[Any], failure: Failure, out: Path, reporter: Reporter) -> Failure:
+    """Tell of a failure at once; the traceback of one that we did not foresee is kept for a report. Raises what is fatal."""
+    if outcome.fatal is not None:
+        raise outcome.fatal
+    reporter.advance("")
+    if outcome.trace:
+        place = out / WORK / "errors" / f"{hashlib.sha256(failure.source.encode()).hexdigest()[:12]}.txt"
+        place.parent.mkdir(exist_ok=True)
+        write_text(place, outcome.trace)
+        failure = replace(failure, reason=f"{failure.reason}; a fault of repo2ctx: please report {place}")
+    where = f" (line {failure.line})" if failure.line else ""
+    reporter.notice(f"failed: {failure.source}{where}: {failure.reason}")
+    return failure

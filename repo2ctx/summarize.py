@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repo2ctx.config import BuildConfig, TokensConfig, length_name
+from repo2ctx.config import BuildConfig, PackConfig, TokensConfig, length_name
 from repo2ctx.crawl import CrawlOptions, find_repository
 from repo2ctx.errors import ModelError, Repo2CtxError, UsageError
-from repo2ctx.fitting import fit_documents
+from repo2ctx.fitting import Size, fit_documents
 from repo2ctx.models import (
     SETTINGS,
     SMOLLM2,
@@ -25,6 +25,7 @@ from repo2ctx.models import (
     pick_device,
     read_settings,
 )
+from repo2ctx.packing import PATH
 from repo2ctx.progress import Reporter, printable
 from repo2ctx.prompt import PROMPT_VERSION
 from repo2ctx.repolist import parse_plain
@@ -72,15 +73,13 @@ def summarize(
         )
     answer = max_new_tokens or _LONGEST_ANSWER[style]
     repository, files, context = _context(path, style, room, tokenizer, answer)
+    used = [span.path for span in context["spans"] if span.fidelity != PATH]
     device = pick_device()
     dtype = "float32" if device == "cpu" else "bfloat16"
-    reporter.notice(
-        f"{model} reads {len(context['input_ids']):,} tokens of {len(context['spans']):,} files on {device}"
-    )
+    reporter.notice(f"{model} reads {len(context['input_ids']):,} tokens of {len(used):,} files on {device}")
     loaded = (load_tuned(tuned, dtype, device) if tuned else load_base(model, dtype=dtype, device=device)).eval()
     reporter.stage("tokens", answer)
     made = _generate(loaded, context["input_ids"], answer, tokenizer, style, reporter)
-    used = [span.path for span in context["spans"]]
     text = tokenizer.decode([t for t in made if t != tokenizer.eos]).strip()
     return Summary(
         summary=text.partition("\n")[0] if style == "line" else text,
@@ -115,9 +114,10 @@ def _context(
         documents, refused = fit_documents(
             unit.repository,
             lambda columns: (b.select(columns) for b in unit.batches("files")),
-            (length,),
+            [Size(length, length, style)],
             tokenizer,
             {style: answer},
+            PackConfig(),
         )
         files = [
             (f["position"], f["path"])
@@ -130,7 +130,7 @@ def _context(
             f"{path}: nothing to summarize in {length:,} tokens: {', '.join(refused.values())}"
             + ("; raise --length" if files else "")
         )
-    ((document,),) = documents.values()
+    (document,) = documents.values()
     context = {"input_ids": document.input_ids[: document.target_start], "spans": document.spans}
     return unit.repository, [p for _, p in sorted(files)], context
 

@@ -64,7 +64,18 @@ def _files_table(result: BuildResult, seconds: float) -> Table:
 
 def _rows_table(result: BuildResult) -> Table:
     table = Table(box=None, pad_edge=False)
-    for heading in ("length", "rows", "documents", "tokens", "fill", "files left out"):
+    for heading in (
+        "length",
+        "rows",
+        "documents",
+        "tokens",
+        "fill",
+        "long",
+        "files: full",
+        "outline",
+        "path",
+        "left out",
+    ):
         table.add_column(heading, justify="left" if heading == "length" else "right")
     for name, values in result.packed.items():
         room = values["rows"] * parse_length(name)
@@ -74,6 +85,10 @@ def _rows_table(result: BuildResult) -> Table:
             f"{values['documents']:,}",
             f"{values['tokens']:,}",
             f"{values['tokens'] / room:.1%}" if room else "-",
+            f"{values['long_tokens'] / values['train_tokens']:.0%}" if values["train_tokens"] else "-",
+            f"{values['full']:,}",
+            f"{values['outline'] + values['head']:,}",
+            f"{values['path']:,}",
             f"{values['left_out']:,}",
         )
     return table

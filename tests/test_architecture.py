@@ -68,7 +68,7 @@ def test_pure_modules_stay_pure():
 
 
 def test_only_the_pipeline_sees_every_stage():
-    stages = {"repo2ctx.unit", "repo2ctx.fitting", "repo2ctx.packing", "repo2ctx.card", "repo2ctx.shards"}
+    stages = {"repo2ctx.unit", "repo2ctx.packs", "repo2ctx.card", "repo2ctx.shards"}
     assert stages <= ours("repo2ctx.pipeline")
     for name in GRAPH:
         assert name == "repo2ctx.pipeline" or not stages <= ours(name), name

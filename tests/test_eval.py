@@ -187,8 +187,8 @@ def test_places_that_cannot_be_summarized(config, tmp_path, make_repo):
         summarize(
             make_repo({"node_modules/a/index.js": "x"}, "empty"), str(config.model.base), "line", 512, None, Silent()
         )
-    with pytest.raises(Repo2CtxError, match="no file fits; raise --length"):
-        summarize(make_repo({"a.py": "x = 1\n" * 400}, "large"), str(config.model.base), "line", 512, None, Silent())
+    with pytest.raises(Repo2CtxError, match="target longer than the row; raise --length"):
+        summarize(make_repo({"a.py": "x = 1\n" * 400}, "large"), str(config.model.base), "line", 512, 500, Silent())
     with pytest.raises(UsageError, match=r"--length 1k is more than the context of .*, 512; lower it"):
         summarize(repo, str(config.model.base), "line", 1024, None, Silent())
     assert isinstance(Example("r", "line", None, None, 0), Example)
