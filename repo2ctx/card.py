@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from repo2ctx.config import parse_length
 from repo2ctx.schema import SPLITS, Dataset
 from repo2ctx.selection import REASONS
 from repo2ctx.shards import write_text
@@ -24,7 +25,7 @@ def write_card(out: Path, manifest: dict[str, Any]) -> None:
 
 def _front_matter(manifest: dict[str, Any]) -> dict[str, Any]:
     configs: list[dict[str, Any]] = []
-    lengths = dict.fromkeys(table.split("/")[1] for table in manifest["tables"] if table.startswith("packed/"))
+    lengths = sorted({t.split("/")[1] for t in manifest["tables"] if t.startswith("packed/")}, key=parse_length)
     for length in lengths:
         splits = [s for s in SPLITS if manifest["tables"].get(f"packed/{length}/{s}")]
         files = [{"split": s, "path": f"packed/{length}/{s}/*.arrow"} for s in splits]
@@ -51,7 +52,7 @@ def _body(manifest: dict[str, Any], repositories: list[dict[str, Any]]) -> str:
         "|---|---|---|---|",
         *(
             f"| {name} | {v['documents']:,} | {v['tokens']:,} | {v['left_out']:,} |"
-            for name, v in summary["packed"].items()
+            for name, v in sorted(summary["packed"].items(), key=lambda item: parse_length(item[0]))
         ),
         "",
         "A row of `packed-<length>` has `input_ids`; `segments`: {repository, style, start, target_start, target_end, "

@@ -136,6 +136,35 @@ def build(
         raise typer.Exit(1)
 
 
+@app.command()
+def pack(
+    out: Annotated[Path, typer.Argument(help="The --out of a finished build.")],
+    lengths: Annotated[str | None, typer.Option(help="Row lengths to add, in tokens, such as 256k,1m.")] = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(help="Another tokenizer than the build's; with --replace its rows take the others' place."),
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace the rows of another tokenizer.")] = False,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one a processor.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+) -> None:
+    """Make rows of other lengths, or of another tokenizer, from what a build holds: nothing is fetched or parsed."""
+    from repo2ctx.config import TokensConfig, parse_lengths
+    from repo2ctx.engine import default_workers
+    from repo2ctx.progress import ProgressReporter
+    from repo2ctx.repack import repack
+    from repo2ctx.tables import print_result
+
+    if not lengths and not tokenizer:
+        raise UsageError("pack: nothing to do; give --lengths, --tokenizer or both")
+    wanted = parse_lengths(lengths) if lengths else ()
+    tokens = TokensConfig(tokenizer=tokenizer) if tokenizer else None
+    with ProgressReporter(quiet) as reporter:
+        result = repack(out, wanted, tokens, replace, workers or default_workers(), reporter)
+    print_result(result, as_json)
+
+
 _PATH_HELP = "A folder in a git repository (its HEAD commit is read), or the --out of a build."
 
 

@@ -36,6 +36,11 @@ def parse_length(text: str | int) -> int:
     return value
 
 
+def parse_lengths(text: str) -> tuple[int, ...]:
+    """The lengths of a list such as "32k,1m", each once, shortest first. Raises ConfigError."""
+    return tuple(sorted({parse_length(part) for part in text.split(",")}))
+
+
 def length_name(tokens: int) -> str:
     """The short name of a length: 32768 is "32k"."""
     for unit, size in (("m", 1 << 20), ("k", 1 << 10)):

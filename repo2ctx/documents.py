@@ -38,7 +38,6 @@ class FitTask:
     manifest: dict[str, Any]
     repository: dict[str, Any]
     folder: Path
-    lengths: tuple[int, ...]
     tokens: TokensConfig
     pack: PackConfig
     leakage: LeakageConfig
@@ -84,7 +83,7 @@ def fit_repository(task: FitTask) -> FitSummary:
     refused = {str(size): why for size, why in missing.items() if size.whole}
     aside = partial_folder(task.folder)
     made: dict[str, list[Made]] = {}
-    for length in task.lengths:
+    for length in task.pack.lengths:
         name = length_name(length)
         with ShardWriter(aside, name, PACKED, max_bytes=1 << 62, batch_bytes=1 << 62, compression="zstd") as writer:
             for size, document in fitted.items():
@@ -104,7 +103,7 @@ def fit_repository(task: FitTask) -> FitSummary:
 
 
 def _sizes(task: FitTask) -> Iterator[Size]:
-    for length in task.lengths:
+    for length in task.pack.lengths:
         for style in task.styles:
             yield Size(length, length, style)
         if task.short and task.pack.long_share:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from repo2ctx.tokens import Tokenizer
 
 _GROUP_BYTES = 32 << 20  # text read at a time
 _MOST_BYTES_A_TOKEN = 8  # a text of more bytes for each token of the room is not tried in full
-_USUAL_TOKENS_A_BYTE = 0.28  # until something was tokenized
+_SAMPLED_BYTES = 1 << 18  # of outlines, to estimate the others
 _MARKER_TOKENS = 16  # about
 _LONGEST_REST = 64  # tokens of a beginning that may be lost to its ending with a line
 _LARGEST_TREE = 0.05  # of a document
@@ -193,7 +194,6 @@ class _Reader:
 
     def __init__(self, batches: Batches, files: Sequence[_File], tokenizer: Tokenizer):
         self._batches, self._files, self._tokenizer = batches, files, tokenizer
-        self.tokens = self.bytes = 0  # of what was encoded
 
     def groups(self) -> Iterator[Iterator[tuple[int, str, str | None]]]:
         """(index in `files`, text, outline), group by group."""
@@ -220,15 +220,7 @@ class _Reader:
             yield (index, *found.pop(self._files[index].row))
 
     def encode(self, text: str) -> Ids:
-        ids = np.asarray(self._tokenizer.encode(text), np.int32)
-        self.tokens += len(ids)
-        self.bytes += len(text)
-        return ids
-
-    @property
-    def rate(self) -> float:
-        """Tokens a byte, about."""
-        return self.tokens / self.bytes if self.bytes else _USUAL_TOKENS_A_BYTE
+        return np.asarray(self._tokenizer.encode(text), np.int32)
 
     def beginning(self, text: str, tokens: int) -> tuple[str, Ids]:
         """The longest beginning of a text within `tokens`, whole lines where that loses little, and its ids."""
@@ -261,35 +253,51 @@ def _offer_all(
     files: Sequence[_File], reader: _Reader, fits: Sequence[Fit], text: _Text, kept: dict[tuple[int, str], Ids]
 ) -> None:
     """Offer every file to every fit, by rank, until all are full; `kept` gets what some fit took."""
-    following = np.cumsum([f.outline_size for f in reversed(files)])[::-1]
-    counts = np.cumsum([f.outline_size > 0 for f in reversed(files)])[::-1]
-    for group in reader.groups():
+    rests: list[int] = []
+    for group in map(list, reader.groups()):
+        rests = rests or _following(files, reader, group)
         for index, source, outline in group:
-            open_fits = [fit for fit in fits if not fit.full]
-            if not open_fits:
-                break
-            file = files[index]
-            rest = 0
-            if index + 1 < len(files):
-                rest = int(following[index + 1] * reader.rate) + _MARKER_TOKENS * int(counts[index + 1])
-            ids = {}
-            if len(source) <= _MOST_BYTES_A_TOKEN * max(fit.room(rest) for fit in open_fits):
-                ids[FULL] = reader.encode(source)
-            full = len(ids[FULL]) + text.frame(file.path, FULL) if FULL in ids else None
-            lowering = [fit for fit in open_fits if full is None or full > fit.room(rest)]
-            if outline and lowering and len(outline) <= _MOST_BYTES_A_TOKEN * max(fit.left for fit in lowering):
-                ids[OUTLINE] = reader.encode(outline)
-            cost = len(ids[OUTLINE]) + text.frame(file.path, OUTLINE) if OUTLINE in ids else None
-            offer = Offer(full, cost, text.frame(file.path, HEAD))
-            for fit in open_fits:
-                fidelity = fit.offer(index, offer, rest)
+            rest = rests[index]
+            frames = {fidelity: text.frame(files[index].path, fidelity) for fidelity in (FULL, OUTLINE, HEAD)}
+            ids: dict[str, Ids] = {}
+            for fit in fits:
+                if fit.full:
+                    continue
+                # What a fit is offered does not depend on the others: rows of one length are the same beside any other.
+                full = cost = None
+                if len(source) <= _MOST_BYTES_A_TOKEN * fit.room(rest):
+                    full = _cost(ids, FULL, source, reader) + frames[FULL]
+                if (
+                    (full is None or full > fit.room(rest))
+                    and outline
+                    and len(outline) <= _MOST_BYTES_A_TOKEN * fit.left
+                ):
+                    cost = _cost(ids, OUTLINE, outline, reader) + frames[OUTLINE]
+                fidelity = fit.offer(index, Offer(full, cost, frames[HEAD]), rest)
                 if fidelity is not None:
                     kept[index, fidelity] = ids[fidelity]
-        else:
-            continue
-        break
+        if all(fit.full for fit in fits):
+            break
     for fit in fits:
         fit.finish()
+
+
+def _cost(ids: dict[str, Ids], fidelity: str, text: str, reader: _Reader) -> int:
+    if fidelity not in ids:
+        ids[fidelity] = reader.encode(text)
+    return len(ids[fidelity])
+
+
+def _following(files: Sequence[_File], reader: _Reader, first: Sequence[tuple[int, str, str | None]]) -> list[int]:
+    """About what the outlines of the files after each cost in tokens, by the rate of those in the first group."""
+    bytes_, tokens = 0, 0
+    for _, _, outline in first:
+        if outline and bytes_ < _SAMPLED_BYTES:
+            bytes_ += len(outline)
+            tokens += len(reader.encode(outline))
+    costs = [int(f.outline_size * tokens / max(1, bytes_)) + _MARKER_TOKENS if f.outline_size else 0 for f in files]
+    found = list(accumulate(reversed(costs)))[::-1]
+    return [*found[1:], 0]
 
 
 def _read_missing(reader: _Reader, fits: Sequence[Fit], kept: dict[tuple[int, str], Ids]) -> None:

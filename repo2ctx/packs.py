@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,6 @@ def tasks_of(
                 manifest=own,
                 repository=row,
                 folder=folder,
-                lengths=config.pack.lengths,
                 tokens=config.tokens,
                 pack=config.pack,
                 leakage=config.leakage,
@@ -170,10 +169,3 @@ def _count(chosen: Sequence[_Document], figures: dict[str, int]) -> None:
         figures["left_out"] += document.made.left_out
         for fidelity in _FIDELITIES:
             figures[fidelity] += document.made.files.get(fidelity, 0)
-
-
-def stale_tables(out: Path, tables: dict[str, Any]) -> Iterator[Path]:
-    """Folders of packed rows that no table of the manifest names."""
-    for folder in sorted((out / "packed").glob("*/*")):
-        if str(folder.relative_to(out)) not in tables:
-            yield folder

@@ -13,7 +13,7 @@ import hashlib
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,15 @@ import pyarrow as pa
 
 from repo2ctx.card import write_card
 from repo2ctx.choosing import CHOSEN, SPARE
-from repo2ctx.config import BuildConfig, parse_length
+from repo2ctx.config import BuildConfig
 from repo2ctx.crawl import CrawlOptions, check_git
 from repo2ctx.engine import Workers
 from repo2ctx.filters import Duplicates
-from repo2ctx.packs import make_documents, stale_tables, tasks_of, write_packed
+from repo2ctx.packs import make_documents, tasks_of, write_packed
 from repo2ctx.progress import Reporter
 from repo2ctx.records import KEPT, Failure, RepoSpec
+from repo2ctx.repack import complete_change, remove_stale_rows
+from repo2ctx.results import BuildResult, result_of
 from repo2ctx.safegit import isolate_environment
 from repo2ctx.schema import (
     EDGES,
@@ -46,24 +48,6 @@ from repo2ctx.tokens import load_tokenizer
 from repo2ctx.unit import Unit, UnitSummary, UnitTask, build_unit, read_unit
 
 _COPIED = {"files": FILES, "edges": EDGES}
-
-
-@dataclass(slots=True)
-class BuildResult:
-    """What a build did: for the table at its end, and for programs."""
-
-    out: Path
-    repositories: int = 0
-    fates: Counter[str] = field(default_factory=Counter)
-    targets: dict[str, dict[str, int]] = field(default_factory=dict)  # style -> source -> repositories
-    rejected: Counter[str] = field(default_factory=Counter)  # reason -> texts
-    not_taken: Counter[str] = field(default_factory=Counter)  # reason -> repositories
-    splits: Counter[str] = field(default_factory=Counter)
-    packed: dict[str, dict[str, int]] = field(default_factory=dict)
-    refused: Counter[str] = field(default_factory=Counter)
-    failures: list[Failure] = field(default_factory=list)
-    teacher_tokens: int = 0  # spent on a teacher now and in the runs that this one went on from
-    unchanged: bool = False
 
 
 def build(
@@ -88,8 +72,9 @@ def build(
     check_teacher(config, teacher, lambda text: len(tokenizer.encode(text)))
     identity = identity_of(specs, config, tokenizer.fingerprint)
     with explained(out), locked(out):
+        complete_change(out)
         if already_finished(out, identity, reporter):
-            return _result_of(out, read_manifest(out), unchanged=True)
+            return result_of(out, read_manifest(out), unchanged=True)
         crawl = replace(crawl, scratch=scratch(out))
         if teacher is not None:
             work = out / WORK / "teacher"
@@ -121,8 +106,7 @@ def _build(
     failures += make_documents(tasks, out, workers, reporter)
     packed = write_packed(tasks, config, out, reporter)
     manifest["tables"] |= packed.tables
-    for folder in stale_tables(out, manifest["tables"]):
-        shutil.rmtree(folder)
+    remove_stale_rows(out, manifest["tables"])
     manifest["failures"] = [{"source": f.source, "line": f.line, "reason": f.reason} for f in failures]
     manifest["summary"] = {**_summarize(units, config), "packed": packed.figures, "refused": packed.refused}
     spent = 0
@@ -133,7 +117,7 @@ def _build(
     write_json(out / MANIFEST, manifest)
     if not failures:
         shutil.rmtree(out / WORK)
-    result = _result_of(out, manifest)
+    result = result_of(out, manifest)
     result.failures = failures
     result.teacher_tokens = spent
     return result
@@ -299,23 +283,3 @@ def _rejected(repositories: Sequence[dict[str, Any]]) -> Counter[str]:
     if repeated := sum(len(r["targets"]) - len(usable_targets(r)) for r in repositories):
         found["near-duplicate"] = repeated
     return found
-
-
-def _result_of(out: Path, manifest: dict[str, Any], unchanged: bool = False) -> BuildResult:
-    summary = manifest["summary"]
-    packed = {name: dict(summary["packed"][name]) for name in sorted(summary["packed"], key=parse_length)}
-    for name, values in packed.items():
-        tables = [t for t in manifest["tables"] if t.startswith(f"packed/{name}/")]
-        values["rows"] = sum(s["rows"] for t in tables for s in manifest["tables"][t])
-    return BuildResult(
-        out=out,
-        repositories=len(manifest["repositories"]),
-        fates=Counter(summary["fates"]),
-        targets=summary["targets"],
-        rejected=Counter(summary["rejected"]),
-        not_taken=Counter(summary["not_taken"]),
-        splits=Counter(summary["splits"]),
-        packed=packed,
-        refused=Counter(summary["refused"]) + Counter({"no target": summary["without_target"]}),
-        unchanged=unchanged,
-    )

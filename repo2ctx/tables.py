@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 
 from repo2ctx.config import parse_length
-from repo2ctx.pipeline import BuildResult
 from repo2ctx.progress import printable
 from repo2ctx.records import KEPT
+from repo2ctx.results import BuildResult
 
 _START = time.monotonic()
 

@@ -73,7 +73,7 @@ def test_only_the_pipeline_sees_every_stage():
     for name in GRAPH:
         assert name == "repo2ctx.pipeline" or not stages <= ours(name), name
     users = {name for name in GRAPH if "repo2ctx.pipeline" in ours(name)}
-    assert users == {"repo2ctx.cli", "repo2ctx.tables"}
+    assert users == {"repo2ctx.cli"}
 
 
 def test_only_crawl_reaches_the_network():

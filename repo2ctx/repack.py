@@ -1,0 +1,180 @@
+"""`repo2ctx pack`: rows of other lengths or of another tokenizer, from what OUT holds: no clone, no parse.
+
+New tables are written under `OUT/.build/next`, and last a manifest there. From then on the change is made, whatever happens:
+whoever opens OUT to write completes it first (`complete_change`). OUT is then what a build with that configuration would have
+given, byte for byte.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from repo2ctx.card import write_card
+from repo2ctx.config import BuildConfig, TokensConfig, length_name
+from repo2ctx.engine import Workers
+from repo2ctx.errors import OutputError, UsageError
+from repo2ctx.packs import make_documents, tasks_of, write_packed
+from repo2ctx.progress import Reporter
+from repo2ctx.records import Failure
+from repo2ctx.results import BuildResult, result_of
+from repo2ctx.schema import MANIFEST, Dataset, read_manifest
+from repo2ctx.shards import sync_directory, write_json
+from repo2ctx.state import WORK, explained, locked, retract, scratch
+from repo2ctx.tokens import load_tokenizer
+
+_NEXT = "next"
+_REPO_TIMEOUT_S = 7200
+
+
+def repack(
+    out: Path,
+    lengths: Sequence[int],
+    tokens: TokensConfig | None,
+    replace: bool,
+    workers: int,
+    reporter: Reporter,
+) -> BuildResult:
+    """Add rows of `lengths` to the finished build in `out`, or pack it anew.
+
+    tokens: another tokenizer than the build's, whose rows then replace all that are there (`lengths` empty: of the same
+    lengths); replace has to agree to that. Raises UsageError, OutputError, TokenizerError.
+    """
+    if not (out / WORK / _NEXT / MANIFEST).exists():
+        read_manifest(out)  # or it is no place of ours
+    with explained(out), locked(out):
+        complete_change(out)
+        manifest = read_manifest(out)
+        config = BuildConfig.model_validate(manifest["config"])
+        if tokens is None or tokens == config.tokens:
+            wanted = tuple(sorted({*config.pack.lengths, *lengths}))
+            new = tuple(length for length in wanted if length not in config.pack.lengths)
+            kept = manifest
+        else:
+            if not replace:
+                names = ", ".join(map(length_name, config.pack.lengths))
+                raise UsageError(
+                    f"{out}: its rows ({names}) are of the tokenizer {config.tokens.tokenizer!r}; to have them replaced by those "
+                    f"of {tokens.tokenizer!r}, give --replace, or build into another --out"
+                )
+            wanted = new = tuple(lengths) or config.pack.lengths
+            kept = None
+        if not new:
+            _tidy(out)
+            return result_of(out, manifest, unchanged=True)
+        tokens = tokens or config.tokens
+        changed = _with_packing(config, tokens, wanted)
+        fingerprint = load_tokenizer(tokens).fingerprint
+        if kept is not None and fingerprint != manifest["tokenizer_fingerprint"]:
+            raise OutputError(
+                f"{out}: the tokenizer {tokens.tokenizer!r} is not what it was when the rows were packed; give --replace with "
+                "another --tokenizer, or put the earlier files back"
+            )
+        scratch(out)
+        count = len(manifest["repositories"])
+        with Workers(min(workers, max(1, count)), _REPO_TIMEOUT_S) as pool:
+            packed = _pack(manifest, _with_packing(config, tokens, new), out, pool, reporter)
+        _write_next(manifest, kept, changed, fingerprint, packed, out)
+        complete_change(out)
+        _tidy(out)
+        return result_of(out, read_manifest(out))
+
+
+def complete_change(out: Path) -> None:
+    """Finish a change of rows that was decided before a kill; remove one that was not."""
+    following = out / WORK / _NEXT
+    if not (following / MANIFEST).exists():
+        shutil.rmtree(following, ignore_errors=True)
+        return
+    manifest: dict[str, Any] = json.loads((following / MANIFEST).read_text("utf-8"))
+    moving = sorted((following / "packed").glob("*/*"))
+    if _stale_rows(out, manifest["tables"]) or any((out / f.relative_to(following)).exists() for f in moving):
+        retract(out)
+    remove_stale_rows(out, manifest["tables"])
+    for folder in moving:
+        place = out / folder.relative_to(following)
+        _remove(place)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        folder.rename(place)
+        sync_directory(place.parent)
+    write_card(out, manifest)
+    write_json(out / MANIFEST, manifest)
+    shutil.rmtree(following)
+
+
+def _tidy(out: Path) -> None:
+    """Remove what a change needs no more; a build's own unfinished work stays."""
+    for leftover in ("documents", "scratch"):
+        shutil.rmtree(out / WORK / leftover, ignore_errors=True)
+
+
+def remove_stale_rows(out: Path, tables: Collection[str]) -> None:
+    """Remove the folders of packed rows that are none of the manifest's `tables`."""
+    for folder in _stale_rows(out, tables):
+        _remove(folder)
+
+
+def _stale_rows(out: Path, tables: Collection[str]) -> list[Path]:
+    return [p for p in sorted((out / "packed").glob("*/*")) if p.relative_to(out).as_posix() not in tables]
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder of rows, and the length's with it if nothing else is left there."""
+    if folder.exists():
+        shutil.rmtree(folder)
+        if not any(folder.parent.iterdir()):
+            folder.parent.rmdir()
+
+
+def _with_packing(config: BuildConfig, tokens: TokensConfig, lengths: tuple[int, ...]) -> BuildConfig:
+    pack = config.pack.model_copy(update={"lengths": lengths})
+    return config.model_copy(update={"tokens": tokens, "pack": pack})
+
+
+def _pack(
+    manifest: dict[str, Any], config: BuildConfig, out: Path, workers: Workers, reporter: Reporter
+) -> dict[str, Any]:
+    """Pack what the manifest holds into OUT/.build/next; returns its tables, figures and what is missing."""
+    tasks = tasks_of(Dataset(out, manifest).repositories(), manifest, config, out)
+    failures = make_documents(tasks, out, workers, reporter)
+    if failures:
+        raise OutputError(
+            f"{out}: {_told(failures)}; nothing has changed; mend it and run the same command again, what is done is kept"
+        )
+    packed = write_packed(tasks, config, out / WORK / _NEXT, reporter)
+    return {"tables": packed.tables, "packed": packed.figures, "refused": packed.refused}
+
+
+def _told(failures: Sequence[Failure]) -> str:
+    first = failures[0]
+    more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
+    return f"{first.source}: {first.reason}{more}"
+
+
+def _write_next(
+    manifest: dict[str, Any],
+    kept: dict[str, Any] | None,
+    config: BuildConfig,
+    fingerprint: str,
+    packed: dict[str, Any],
+    out: Path,
+) -> None:
+    """Write the manifest of what OUT is to become. kept: the manifest whose rows stay, if any do."""
+    tables = {name: shards for name, shards in manifest["tables"].items() if kept or not name.startswith("packed/")}
+    summary = manifest["summary"]
+    if kept:
+        packed["packed"] = {**summary["packed"], **packed["packed"]}
+        packed["refused"] = {**summary["refused"], **packed["refused"]}
+    following = {
+        **manifest,
+        "config": config.model_dump(mode="json"),
+        "config_sha256": config.digest(),
+        "tokenizer_fingerprint": fingerprint,
+        "tables": {**tables, **packed["tables"]},
+        "summary": {**summary, "packed": packed["packed"], "refused": packed["refused"]},
+    }
+    (out / WORK / _NEXT).mkdir(parents=True, exist_ok=True)
+    write_json(out / WORK / _NEXT / MANIFEST, following)
