@@ -191,6 +191,10 @@ class TokensConfig(Section):
     )
     pattern: str = Field("", description="for a vocabulary file: cl100k_base, o200k_base, or a regular expression")
     eos: str = Field("", description="the token that ends a document, where the tokenizer does not say")
+    chat: Literal["auto", "never"] = Field(
+        "auto",
+        description="with a chat template the repository is the user's turn and the target the answer; never: plain",
+    )
     special_tokens: dict[str, int] = Field(default_factory=dict, description="for a vocabulary file: text -> id")
 
 

@@ -100,11 +100,12 @@ class _Text:
         self._boundary = repository["boundary"]
         self._tokenizer = tokenizer
         self.openings = {
-            style: [*tokenizer.bos, *tokenizer.encode(prompt.opening(repository["name"], style, self._boundary))]
+            style: [*tokenizer.opening, *tokenizer.encode(prompt.opening(repository["name"], style, self._boundary))]
             for style in targets
         }
         self.closings = {
-            style: tokenizer.encode(prompt.closing(style, self._boundary, chat=False)) for style in targets
+            style: [*tokenizer.encode(prompt.closing(style, self._boundary, bool(tokenizer.answer))), *tokenizer.answer]
+            for style in targets
         }
         self.after = tokenizer.encode(prompt.file_closing())
 

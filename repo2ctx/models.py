@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -192,6 +192,7 @@ class AdapterSettings(BaseModel):
     rope_parameters: dict[str, Any]
     max_position_embeddings: int = Field(gt=0)
     prompt_version: int
+    chat: Literal["auto", "never"] = Field(description="as tokens.chat of the rows that it was trained on")
     schema_version: int
     tokenizer_fingerprint: str
     length: int = Field(gt=0, description="tokens of the rows that it was trained on")

@@ -52,7 +52,7 @@ def file_closing() -> str:
 
 def closing(style: str, boundary: str, chat: bool) -> str:
     """What stands between the files and the target. chat: the target is a turn of its own."""
-    return f"== {boundary} end\n\n{_TASK[style]}\n" + ("" if chat else "\nSummary:\n")
+    return f"== {boundary} end\n\n{_TASK[style]}" + ("" if chat else "\n\nSummary:\n")
 
 
 # The tree --------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +28,7 @@ import tiktoken.load
 import tiktoken_ext.openai_public
 import tokenizers
 
+from repo2ctx.chat import Framing, framing
 from repo2ctx.config import TokensConfig
 from repo2ctx.crawl import default_cache
 from repo2ctx.errors import TokenizerError
@@ -39,6 +41,7 @@ _BUNDLED = {
 }
 _CONTROL_TOKEN = re.compile(r"<[^\s<>]{1,80}>|\[[A-Z_]{2,40}\]|<\|.{1,80}\|>")
 _MAX_ID = (1 << 31) - 1  # rows hold 32-bit ids
+_TEMPLATE = "chat_template.jinja"
 _LONG_RUN = 1 << 16
 _BLANKS = re.compile(rf"[^\S\r\n]{{{_LONG_RUN}}}")
 _CORPUS = (
@@ -54,8 +57,9 @@ _CORPUS = (
 class Tokenizer(Protocol):
     """What packing needs of a tokenizer.
 
-    name: as the user asked for it. fingerprint: SHA-256 of what decides the ids. bos: ids that stand before a
-    document, often none. eos: the id that ends one.
+    name: as the user asked for it. fingerprint: SHA-256 of what decides the ids. opening: ids that stand before a
+    document, often none; for a chat model all before the user's text. answer: for a chat model, the ids between the user's text
+    and the answer; else none. eos: the id that ends the target.
     """
 
     @property
@@ -63,7 +67,9 @@ class Tokenizer(Protocol):
     @property
     def fingerprint(self) -> str: ...
     @property
-    def bos(self) -> tuple[int, ...]: ...
+    def opening(self) -> tuple[int, ...]: ...
+    @property
+    def answer(self) -> tuple[int, ...]: ...
     @property
     def eos(self) -> int: ...
     @property
@@ -109,10 +115,11 @@ class TiktokenTokenizer:
 
     name: str
     fingerprint: str
-    bos: tuple[int, ...]
+    opening: tuple[int, ...]
     eos: int
     vocabulary_size: int
     encoding: tiktoken.Encoding
+    answer: tuple[int, ...] = ()  # a vocabulary says nothing of chats
 
     def encode(self, text: str) -> list[int]:
         # tiktoken panics on a run of about a million blanks; no reference exists for the ids of such a text.
@@ -223,10 +230,10 @@ def _vocabulary_file(path: Path, config: TokensConfig) -> TiktokenTokenizer:
         encoding = tiktoken.Encoding(path.name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
     except Exception as error:
         raise TokenizerError(f"tokenizer {path}: tiktoken refuses it ({error}); check tokens.pattern") from error
-    bos = (special[known.bos],) if known and known.bos else ()
+    opening = (special[known.bos],) if known and known.bos else ()
     settings = json.dumps([digest, pattern, special, eos_text], sort_keys=True)
     fingerprint = hashlib.sha256(settings.encode()).hexdigest()
-    return TiktokenTokenizer(str(path), fingerprint, bos, special[eos_text], encoding.n_vocab, encoding)
+    return TiktokenTokenizer(str(path), fingerprint, opening, special[eos_text], encoding.n_vocab, encoding)
 
 
 def _parse_ranks(data: bytes) -> dict[bytes, int]:
@@ -260,7 +267,8 @@ class HuggingFaceTokenizer:
 
     name: str
     fingerprint: str
-    bos: tuple[int, ...]
+    opening: tuple[int, ...]
+    answer: tuple[int, ...]
     eos: int
     vocabulary_size: int
     tokenizer: tokenizers.Tokenizer
@@ -289,13 +297,18 @@ def _hugging_face(name: str, path: Path, config: TokensConfig) -> HuggingFaceTok
     with_specials: list[int] = tokenizer.encode("a").ids
     plain: list[int] = tokenizer.encode("a", add_special_tokens=False).ids
     start = next((i for i in range(len(with_specials)) if with_specials[i : i + len(plain)] == plain), 0)
+    opening: tuple[int, ...] = tuple(with_specials[:start])
+    answer: tuple[int, ...] = ()
+    framed = "" if config.chat == "never" else _chat_template(settings)
+    if framed:
+        opening, answer, eos = _framing(name, tokenizer, framing(framed, _named_tokens(settings), name))
+    else:
+        eos = _eos(name, tokenizer, config.eos or _token_text(settings.get("eos_token")))
     tokenizer.encode_special_tokens = True
-    eos = _eos(name, tokenizer, config.eos or _token_text(settings.get("eos_token")))
-    bos = tuple(with_specials[:start])
-    fingerprint = hashlib.sha256(f"{source}\0{eos}".encode()).hexdigest()
+    fingerprint = hashlib.sha256("\0".join((source, framed, f"{opening} {eos}")).encode()).hexdigest()
     if tokenizer.get_vocab_size() > _MAX_ID:
         raise TokenizerError(f"tokenizer {name!r}: its files are not those of a tokenizer")
-    return HuggingFaceTokenizer(name, fingerprint, bos, eos, tokenizer.get_vocab_size(), tokenizer)
+    return HuggingFaceTokenizer(name, fingerprint, opening, answer, eos, tokenizer.get_vocab_size(), tokenizer)
 
 
 def _tokenizer_json(name: str, path: Path) -> tuple[str, dict[str, Any]]:
@@ -310,7 +323,10 @@ def _tokenizer_json(name: str, path: Path) -> tuple[str, dict[str, Any]]:
             raise TokenizerError(
                 f"tokenizer {name!r}: the directory holds no tokenizer.json; save a fast tokenizer there"
             )
-        return file.read_text("utf-8"), json.loads(config.read_text("utf-8")) if config.is_file() else {}
+        settings = json.loads(config.read_text("utf-8")) if config.is_file() else {}
+        if (template := path / _TEMPLATE).is_file() and isinstance(settings, dict):
+            settings["chat_template"] = template.read_text("utf-8")
+        return file.read_text("utf-8"), settings
     if path.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
         raise TokenizerError(f"tokenizer {name!r}: no such file or directory")
     from huggingface_hub import hf_hub_download
@@ -320,17 +336,48 @@ def _tokenizer_json(name: str, path: Path) -> tuple[str, dict[str, Any]]:
     hub_logging.set_verbosity(logging.CRITICAL)  # what goes wrong is told below, in one line
     try:
         source = Path(hf_hub_download(name, "tokenizer.json")).read_text("utf-8")
-        try:
-            config_text = Path(hf_hub_download(name, "tokenizer_config.json")).read_text("utf-8")
-        except EntryNotFoundError:
-            config_text = "{}"
-        return source, json.loads(config_text)
+        settings = {}
+        with suppress(EntryNotFoundError):
+            settings = json.loads(Path(hf_hub_download(name, "tokenizer_config.json")).read_text("utf-8"))
+        with suppress(EntryNotFoundError):
+            settings["chat_template"] = Path(hf_hub_download(name, _TEMPLATE)).read_text("utf-8")
+        return source, settings
     except Exception as error:
         said = str(error).strip().splitlines() or [type(error).__name__]
         raise TokenizerError(
             f"tokenizer {name!r}: no such file or directory, and the Hugging Face Hub does not give it ({said[0]}); "
             "give tiktoken:NAME, a vocabulary file, or a directory with a tokenizer.json"
         ) from error
+
+
+def _framing(
+    name: str, tokenizer: tokenizers.Tokenizer, found: Framing
+) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """The ids before the user's text, those between it and the answer, and the one that ends the answer."""
+    before, between, after = (
+        tuple(tokenizer.encode(text, add_special_tokens=False).ids)
+        for text in (found.before, found.between, found.after)
+    )
+    control = {number for number, token in tokenizer.get_added_tokens_decoder().items() if token.special}
+    if not after or after[0] not in control or not between:
+        raise TokenizerError(
+            f"tokenizer {name!r}: its chat template ends an answer with {found.after[:40]!r}, which is no control token; "
+            "set tokens.chat to never for plain rows"
+        )
+    return before, between, after[0]
+
+
+def _chat_template(settings: dict[str, Any]) -> str:
+    """The template for plain chats, or "" if the tokenizer has none."""
+    template = settings.get("chat_template")
+    if isinstance(template, list):  # several, by name
+        template = {t.get("name"): t.get("template") for t in template if isinstance(t, dict)}.get("default")
+    return template if isinstance(template, str) else ""
+
+
+def _named_tokens(settings: dict[str, Any]) -> dict[str, str]:
+    """What a template may name: `bos_token` and the like."""
+    return {key: text for key, value in settings.items() if key.endswith("_token") and (text := _token_text(value))}
 
 
 def _token_text(value: object) -> str:

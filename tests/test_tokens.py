@@ -1,6 +1,7 @@
 """Tokenizers: ids decode back, and no file can write a control id."""
 
 import base64
+import json
 import os
 import re
 
@@ -44,7 +45,7 @@ def test_text_comes_back_and_control_tokens_are_plain_text(kind, tmp_path):
 
 def test_hugging_face_settings_are_read(tmp_path):
     tokenizer = load_tokenizer(TokensConfig(tokenizer=str(small_tokenizer(tmp_path / "a", bos=True))))
-    assert tokenizer.bos == (0,)
+    assert tokenizer.opening == (0,)
     assert tokenizer.eos == 2
     assert load_tokenizer(TokensConfig(tokenizer=str(tmp_path / "a"), eos="<s>")).eos == 0
     assert load_tokenizer(TokensConfig(tokenizer=str(tmp_path / "a" / "tokenizer.json"), eos="<s>")).eos == 0
@@ -153,3 +154,35 @@ def test_runs_of_blanks_that_make_tiktoken_panic():
         assert tokenizer.decode(tokenizer.encode(text)) == text
     short = "a" + " " * 60_000 + "b"
     assert tokenizer.encode(short) == tokenizer.encoding.encode_ordinary(short)
+
+
+TEMPLATE = "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+
+
+@pytest.mark.parametrize("place", ["config", "file", "named"])
+def test_a_chat_template_frames_the_document(tmp_path, place):
+    folder = small_tokenizer(tmp_path / "t", bos=True)
+    if place == "file":
+        (folder / "chat_template.jinja").write_text(TEMPLATE)
+    else:
+        several = [{"name": "tool_use", "template": "{{ tools }}"}, {"name": "default", "template": TEMPLATE}]
+        settings = {"eos_token": "</s>", "chat_template": several if place == "named" else TEMPLATE}
+        (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    tokenizer = load_tokenizer(TokensConfig(tokenizer=str(folder)))
+    start, end = (tokenizer.tokenizer.token_to_id(text) for text in ("<|im_start|>", "<|im_end|>"))
+    assert (tokenizer.opening[0], tokenizer.answer[0], tokenizer.eos) == (start, end, end)
+    assert start in tokenizer.answer
+    assert tokenizer.decode(tokenizer.opening) == "<|im_start|>user\n"
+    assert tokenizer.decode(tokenizer.answer) == "<|im_end|>\n<|im_start|>assistant\n"
+    assert start not in tokenizer.encode("<|im_start|>user\n")
+    if place == "file":
+        plain = load_tokenizer(TokensConfig(tokenizer=str(folder), chat="never"))
+        assert (plain.opening, plain.answer) == ((0,), ())
+        assert plain.fingerprint != tokenizer.fingerprint
+
+
+def test_a_chat_template_without_an_end_is_refused(tmp_path):
+    folder = small_tokenizer(tmp_path / "t")
+    (folder / "chat_template.jinja").write_text("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}")
+    with pytest.raises(TokenizerError, match=r"ends an answer with .*no control token; set tokens\.chat to never"):
+        load_tokenizer(TokensConfig(tokenizer=str(folder)))

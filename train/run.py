@@ -36,11 +36,14 @@ def train(config: TrainConfig) -> Path:
     """Train, and return the directory of the finished adapter. Raises Repo2CtxError."""
     torch.manual_seed(config.seed)
     rows = Rows(config.data.path, config.data.table, config.seed)
+    chat = rows.dataset.manifest["config"]["tokens"]["chat"]
     tokenizer = tokenizer_files(config.model.base)
-    rows.check_tokenizer(load_tokenizer(TokensConfig(tokenizer=str(tokenizer[0].parent))), config.model.base)
+    wanted = TokensConfig(tokenizer=str(tokenizer[0].parent), chat=chat)
+    rows.check_tokenizer(load_tokenizer(wanted), config.model.base)
     model, settings = make_model(config)
     settings |= {
         "prompt_version": PROMPT_VERSION,
+        "chat": chat,
         "schema_version": SCHEMA_VERSION,
         "tokenizer_fingerprint": rows.dataset.manifest["tokenizer_fingerprint"],
         "length": config.data.length,
