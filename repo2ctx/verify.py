@@ -7,9 +7,9 @@ row states and with the limits of the configuration.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,10 @@ from repo2ctx.errors import OutputError
 from repo2ctx.leakage import in_context
 from repo2ctx.progress import Reporter
 from repo2ctx.schema import Dataset, usable_targets
+from repo2ctx.span_check import FilesOf
 from repo2ctx.tokens import Tokenizer, load_tokenizer
+
+_REPOSITORIES_HELD = 64  # whose hashes of files are kept at hand
 
 
 @dataclass(slots=True)
@@ -85,6 +88,7 @@ def _packed(
     reporter: Reporter,
 ) -> None:
     split = table.rpartition("/")[2]
+    files = lru_cache(maxsize=_REPOSITORIES_HELD)(partial(FilesOf, dataset))
     for index in range(sum(shard.rows for shard in dataset.shards(table))):
         row = dataset.packed_row(table, index)
         for number, segment in enumerate(row["segments"]):
@@ -98,7 +102,7 @@ def _packed(
                 continue
             if repository["split"] != split:
                 found.problems.append(f"{where}: its repository is of split {repository['split']}")
-            said = _Document(row["input_ids"], segment, spans, repository, tokenizer, limits)
+            said = _Document(row["input_ids"], segment, spans, repository, files(repository["id"]), tokenizer, limits)
             found.problems += [f"{where}: {problem}" for problem in said.problems()]
             found.largest_share = max(found.largest_share, said.share)
             found.longest_run = max(found.longest_run, said.run)
@@ -114,11 +118,12 @@ class _Document:
         segment: dict[str, Any],
         spans: list[dict[str, Any]],
         repository: dict[str, Any],
+        files: FilesOf,
         tokenizer: Tokenizer,
         limits: LeakageConfig,
     ):
         self.ids, self.segment, self.spans = ids, segment, spans
-        self.repository, self.tokenizer, self.limits = repository, tokenizer, limits
+        self.repository, self.files, self.tokenizer, self.limits = repository, files, tokenizer, limits
         self.share, self.run = 0.0, 0
 
     def problems(self) -> Iterator[str]:
@@ -130,8 +135,8 @@ class _Document:
             yield "its target is not the one in `repositories`"
         for span in self.spans:
             text = self.tokenizer.decode(self.ids[span["start"] : span["end"]].tolist())
-            if span["fidelity"] == "full" and hashlib.sha256(text.encode()).hexdigest() != span["text_sha256"]:
-                yield f"{span['path']}: its tokens do not decode to the text with its hash"
+            if problem := self.files.problem(span, text):
+                yield f"{span['path']}: {problem}"
         context = self.tokenizer.decode(self.ids[segment["start"] : segment["target_start"]].tolist())
         measure, over = in_context(target, self.repository["name"], context, self.limits)
         self.share, self.run = measure.share, measure.run

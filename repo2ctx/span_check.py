@@ -1,0 +1,82 @@
+"""Whether the spans of a packed row decode to what `files` holds: the text, the outline, a beginning, the path."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import posixpath
+import unicodedata
+from collections.abc import Callable
+from typing import Any
+
+from repo2ctx.packing import FULL, HEAD, OUTLINE, PATH
+from repo2ctx.schema import Dataset
+
+
+class FilesOf:
+    """The kept files of one repository, for checking its spans. Holds hashes; a text is read when it is asked for."""
+
+    def __init__(self, dataset: Dataset, repository: str):
+        self._dataset, self._repository = dataset, repository
+        self._text_sha256: dict[str, str] = {}
+        self._outline_sha256: dict[str, str] = {}
+        for batch in dataset.of_repository("files", repository, ("path", "text_sha256", "outline")):
+            for path, text_sha256, outline in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                if text_sha256 is not None:
+                    self._text_sha256[path] = text_sha256
+                if outline is not None:
+                    self._outline_sha256[path] = _sha256(outline)
+
+    def problem(self, span: dict[str, Any], text: str) -> str:
+        """What is wrong with a span whose tokens decode to `text`; "" if nothing is."""
+        path, fidelity = span["path"], span["fidelity"]
+        if path not in self._text_sha256:
+            return "is no kept file of its repository"
+        if fidelity != PATH and span["text_sha256"] != self._text_sha256[path]:
+            return "has another text hash than in `files`"
+        checks: dict[str, tuple[Callable[[str, str], bool], str]] = {
+            FULL: (self._is_text, "do not decode to the text with its hash"),
+            OUTLINE: (self._is_outline, "do not decode to its outline"),
+            HEAD: (self._is_beginning, "do not decode to a beginning of its text"),
+            PATH: (_is_line, "do not decode to its line in the tree"),
+        }
+        if fidelity not in checks:
+            return f"has the unknown fidelity {fidelity!r}"
+        right, said = checks[fidelity]
+        return "" if right(path, text) else f"its tokens {said}"
+
+    def _is_text(self, path: str, text: str) -> bool:
+        if _sha256(text) == self._text_sha256[path]:
+            return True
+        whole = self._text(path)  # NFC is what some tokenizers do to a text, and all that they may do
+        return whole is not None and text == unicodedata.normalize("NFC", whole)
+
+    def _is_outline(self, path: str, text: str) -> bool:
+        if _sha256(text) == self._outline_sha256.get(path):
+            return True
+        outline = self._read(path, "outline")
+        return outline is not None and text == unicodedata.normalize("NFC", outline)
+
+    def _is_beginning(self, path: str, text: str) -> bool:
+        whole = self._text(path) or ""
+        return whole.startswith(text) or unicodedata.normalize("NFC", whole).startswith(text)
+
+    def _text(self, path: str) -> str | None:
+        return self._read(path, "text")
+
+    def _read(self, path: str, column: str) -> str | None:
+        for batch in self._dataset.of_repository("files", self._repository, ("path", column)):
+            for index, found in enumerate(batch.column(0)):
+                if found.as_py() == path:
+                    value: str | None = batch.column(1)[index].as_py()
+                    return value
+        return None
+
+
+def _is_line(path: str, text: str) -> bool:
+    name = posixpath.basename(path)
+    return text.strip() in (name, json.dumps(name, ensure_ascii=False), unicodedata.normalize("NFC", name))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
