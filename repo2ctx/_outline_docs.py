@@ -43,11 +43,13 @@ _LABEL = re.compile(
     r"[@\\](?:brief|file[oO]verview|overview|file|description|desc|module|package|summary|class)\b[ \t]*"
 )
 _TAG = re.compile(
-    r"@\w|\\\w|:(?:param|type|returns?|rtype|raises?|i?var|cvar|arg|keyword|exception|yields?)\b|(?:args|arguments|attributes|parameters|params|returns?|raises|yields|examples?|usage|notes?|see also"
-    r"|warnings?|todo|fixme|xxx)\s*:?\s*\Z|(?:example|usage|todo|fixme|xxx)\b.{0,20}:|#+ |\.\. |>>>|```|~~~"
+    r"@\w|\\\w|:(?:param|type|returns?|rtype|raises?|i?var|cvar|arg|keyword|exception|yields?)\b"
+    r"|(?:args|arguments|attributes|parameters|params|returns?|raises|yields|examples?|usage|notes?|see also"
+    r"|warnings?|todo|fixme|xxx)\s*:?\s*\Z|(?:example|usage|todo|fixme|xxx)\b.{0,20}:|\.\. |>>>|```|~~~"
     r"|</?(?:p|pre|ul|ol|h\d|br|table|param|returns|remarks|example|inheritdoc|exception|typeparam|code)\b",
     re.IGNORECASE,
 )
+_HEADING = re.compile(r"=+ |#+ ")
 _XML = re.compile(r"</?(?:summary|para|value)\s*/?>")
 
 
@@ -118,7 +120,7 @@ def _first_paragraph(lines: list[str]) -> tuple[str, ...]:
             said = said[label.end() :]
         if _LICENCE.search(said):
             break
-        if not any(map(str.isalnum, said)):
+        if not any(map(str.isalnum, said)) or (not found and _HEADING.match(said)):
             if found:
                 break
             continue

@@ -64,6 +64,7 @@ class _Comments:
 
     start: int
     end: int
+    first_row: int
     last_row: int
     in_lines: bool
 
@@ -233,6 +234,9 @@ class Walk:
         head = self._source[start : min(end, start + _LONGEST_LIST + 1)].rstrip()
         if (len(head) <= _LONGEST_VALUE and b"\n" not in head) or (len(head) <= _LONGEST_LIST and _EXPORTS.match(head)):
             return self._text(start, end)
+        code = head.partition(b"/*")[0]
+        if head.startswith(b"#") and b"\n" not in code and len(code) <= _LONGEST_VALUE:  # a comment is part of a macro
+            return self._text(start, start + len(code))
         if value is None or value.start_byte - start > _LONGEST_HEAD:
             line = head.partition(b"\n")[0][:_LONGEST_VALUE].decode("utf-8", "ignore").rstrip()
             return f"{line} {MARK}"
@@ -282,16 +286,17 @@ class Walk:
         row, last_row = node.start_point.row, node.end_point.row - (node.end_point.column == 0)
         if self._last is not None and self._last[0] == row:
             if row == last_row and end - start <= _LONGEST_ASIDE and not self._last[1].aside:
-                self._last[1].aside = self._source[start:end].decode("utf-8", "ignore").strip()
+                aside = self._source[start:end].decode("utf-8", "ignore").strip()
+                self._last[1].aside = aside if read_doc(aside) is not None else ""
             return
         in_lines = not self._source.startswith(b"/*", start)
         last = self._comments[-1] if self._comments else None
         if last is not None and in_lines and last.in_lines and row == last.last_row + 1:
             last.end, last.last_row = end, last_row
             return
-        if self._begun:
+        if self._begun and last is not None and row > last.last_row + 1:
             self._comments.clear()
-        self._comments.append(_Comments(start, end, last_row, in_lines))
+        self._comments.append(_Comments(start, end, row, last_row, in_lines))
 
     def _take_prefix(self, node: Node) -> None:
         """An attribute: the comment above it belongs to what follows, and so does it unless it is noise."""
@@ -303,12 +308,11 @@ class Walk:
             self._prefix = node
 
     def _documentation(self, node: Node) -> Doc | None:
-        """What the comment right above says."""
-        comments = self._comments[-1] if self._comments else None
-        doc = None
-        if comments is not None and node.start_point.row <= comments.last_row + 1:
-            self._comments.pop()
-            doc = self._said(comments)
+        """What the comment right above says; if it says nothing, the one right above that."""
+        doc, row = None, node.start_point.row
+        while doc is None and self._comments and self._comments[-1].last_row + 1 >= row:
+            comments = self._comments.pop()
+            doc, row = self._said(comments), comments.first_row
         self._begin()
         self._comments.clear()
         return doc

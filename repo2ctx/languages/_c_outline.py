@@ -9,7 +9,7 @@ from tree_sitter import Node
 from repo2ctx.languages._shapes import SILENT, Part, Shape, fields, types
 
 _SPECIFIERS = types("struct_specifier union_specifier class_specifier enum_specifier")
-_STATIC = re.compile(r"(?:inline\s+|__inline\s+|template\s*<[^\n]*>\s*)*static\b")
+_STATIC = re.compile(r"(?:inline\s+|__inline\s+|template\s*<[^\n]*>\s*)*static\b(?! const)")
 
 
 def _look(node: Node, around: str) -> Part | None:
@@ -32,10 +32,12 @@ def _look(node: Node, around: str) -> Part | None:
         if body is not None and of is not None and of.type in _SPECIFIERS and not _is_function(node):
             return Part("open", body, node)  # `struct API Name {`, with a macro
         return Part("cut", body)
+    if _is_function(node):
+        return Part("cut")
     value = node.child_by_field_name("default_value")
     for child in node.children_by_field_name("declarator"):
         value = value or (child.child_by_field_name("value") if child.type == "init_declarator" else None)
-    return Part("value", value) if value is not None else Part("cut") if _is_function(node) else Part("value")
+    return Part("value", value)
 
 
 def _is_function(node: Node) -> bool:

@@ -30,7 +30,8 @@ def _look(node: Node, around: str) -> Part | None:
     if kind in ("public_field_definition", "field_definition", "pair"):
         return _valued(node.child_by_field_name("value"))
     if kind == "export_statement":  # of no declaration: the wrapper was taken off where there is one
-        return _valued(node.child_by_field_name("value"))
+        listed = next((child for child in node.children if child.type == "export_clause"), None)
+        return Part("value", listed) if listed is not None else _valued(node.child_by_field_name("value"))
     if kind == "expression_statement":
         said = next((c for c in node.children if c.is_named), None)
         return _statement(said) if said is not None else SILENT

@@ -38,7 +38,7 @@ def _look(node: Node, around: str) -> Part | None:
         return GAP
     given = node.child_by_field_name("arguments")
     defined = next((c for c in given.children if c.type in _DEFINITIONS), None) if given is not None else None
-    return Part("cut", defined.child_by_field_name("body"), defined) if defined is not None else Part("value", given)
+    return Part("cut", defined.child_by_field_name("body"), defined) if defined is not None else Part("value")
 
 
 def _is_named(call: Node) -> bool:
