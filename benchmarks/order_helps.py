@@ -72,7 +72,7 @@ def _code(checkout: Path) -> tuple[dict[str, str], Any, list[Any]]:
 
     config, texts = BuildConfig(), {}
 
-    def keep(file: Any, text: str) -> None:
+    def keep(file: Any, text: str, outline: str | None) -> None:
         if file.role == "code":
             texts[file.path] = text
 

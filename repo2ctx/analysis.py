@@ -16,13 +16,14 @@ from repo2ctx.graph import Graph, Resolved, build_graph, resolve
 from repo2ctx.languages import RepoTree, is_config_file, join, languages
 from repo2ctx.metadata import is_manifest
 from repo2ctx.order import Ordered, order
-from repo2ctx.parsing import scan
+from repo2ctx.parsing import scan, scan_and_outline
 from repo2ctx.records import KEPT, SourceFile, Syntax, TreeEntry
 from repo2ctx.sandbox import Sandbox, Stopped
 from repo2ctx.selection import Selected, fate_by_entry, is_code, is_vendored, read_text, role
 from repo2ctx.snapshot import Snapshot
 
-Sink = Callable[[SourceFile, str], None]
+Sink = Callable[[SourceFile, str, str | None], None]
+"""Takes a kept file, its text and its outline."""
 
 _MAX_REMEMBERED_BYTES = 1 << 20
 _MOST_REMEMBERED = 256 << 20  # characters of all such files together; people write a hundredth
@@ -56,11 +57,13 @@ def analyse(
     *,
     folder: str = "",
     everything: bool = False,
+    outlined: bool = False,
 ) -> Analysis:
     """Read, select, parse, resolve and order the files of a snapshot.
 
-    sink: called with each kept file and its text, in git's order. folder: only what lies in it, paths still
-    from the repository's root. everything: vendored and generated files are parsed and ordered too.
+    sink: called with each kept file, its text and its outline, in git's order. folder: only what lies in it, paths still
+    from the repository's root. everything: vendored and generated files are parsed and ordered too. outlined: make outlines
+    for the sink, from the same parse; without it there are none.
     """
     sized = [(e, size) for e, size in snapshot.sized if not folder or e.path.startswith(folder + "/")]
     judged = _judge(sized, config, everything)
@@ -80,16 +83,18 @@ def analyse(
             selected = Selected("missing") if data is None else read_text(entry.path, data, limit)
         file = _source_file(entry, size or 0, selected)
         files.append(file)
-        text = selected.text
+        text, outline = selected.text, None
         if text is None:
             continue
         if _remember(entry.path, len(text)) and remembered + len(text) <= _MOST_REMEMBERED:
             texts[entry.path] = text
             remembered += len(text)
         if (selected.language in languages() or is_code(selected.language)) and (everything or file.fate == KEPT):
-            parsed[entry.path] = (selected.language, _scan(sandbox, selected.language, entry.path, text))
+            wanted = outlined and file.fate == KEPT
+            syntax, outline = _scan(sandbox, selected.language, entry.path, text, wanted)
+            parsed[entry.path] = (selected.language, syntax)
         if sink is not None and file.fate == KEPT:
-            sink(file, text)
+            sink(file, text, outline)
     links = _links(files, pointing)
     # Each language's rules run in another process, which gets the names and no more of the texts than they can read.
     configs = {path: text for path, text in texts.items() if is_config_file(posixpath.basename(path))}
@@ -104,11 +109,13 @@ def analyse(
     return _ordered(files, texts, build_graph(tree, parsed, resolver), parsed, links, config.order)
 
 
-def _scan(sandbox: Sandbox, language: str, path: str, text: str) -> Syntax:
+def _scan(sandbox: Sandbox, language: str, path: str, text: str, outlined: bool) -> tuple[Syntax, str | None]:
     try:
-        return sandbox.call(scan, language, path, text.encode())
+        if outlined:
+            return sandbox.call(scan_and_outline, language, path, text.encode())
+        return sandbox.call(scan, language, path, text.encode()), None
     except Stopped as stopped:
-        return Syntax(problem=stopped.problem)
+        return Syntax(problem=stopped.problem), None
 
 
 def _is_link(fate: str, size: int | None) -> bool:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from repo2ctx.errors import OutputError
 from repo2ctx.records import Document, Edge, GuardedTarget, Repository, SourceFile
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 MANIFEST = "manifest.json"
 SPLITS = ("train", "validation", "test")
 
@@ -91,6 +91,7 @@ FILES = pa.schema(
         ("entry_point", pa.string()),
         ("exports", pa.int32()),
         ("text", pa.string()),
+        ("outline", pa.string()),
         ("text_sha256", pa.string()),
         ("outline", pa.string()),
     ]
@@ -192,7 +193,7 @@ def _target_row(guarded: GuardedTarget) -> dict[str, Any]:
 
 
 def file_row(repository: str, file: SourceFile) -> dict[str, Any]:
-    """A file's row before it is placed; what that gives it, `text` and its hash are None."""
+    """A file's row before it is placed; what that gives it, `text`, its outline and its hash are None."""
     return {
         "repository": repository,
         "path": file.path,
@@ -208,6 +209,7 @@ def file_row(repository: str, file: SourceFile) -> dict[str, Any]:
         "entry_point": None,
         "exports": None,
         "text": None,
+        "outline": None,
         "text_sha256": None,
         "outline": None,
     }

@@ -12,7 +12,7 @@ import resource
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,21 +20,23 @@ from typing import Any
 
 import pyarrow as pa
 
+from repo2ctx import parsing
 from repo2ctx.admission import Admission, admit
 from repo2ctx.analysis import Analysis, analyse
 from repo2ctx.choosing import Choice, choose
 from repo2ctx.config import BuildConfig
 from repo2ctx.crawl import CrawlOptions, open_snapshot
 from repo2ctx.guarding import Guarded, changed, without_sources
+from repo2ctx.languages import languages
 from repo2ctx.leakage import TARGET_SOURCE
 from repo2ctx.prompt import Boundary
-from repo2ctx.records import KEPT, LanguageShare, Repository, RepoSpec, short_name
+from repo2ctx.records import KEPT, LanguageShare, Repository, RepoSpec, SourceFile, short_name
 from repo2ctx.sandbox import Sandbox
 from repo2ctx.schema import EDGES, FILES, Dataset, edge_row, file_row, repository_row, stream_batches
 from repo2ctx.shards import ShardWriter, finish_folder, partial_folder, write_json
 from repo2ctx.teaching import Lesson, TeacherOptions
 
-_SPOOL = pa.schema([("path", pa.string()), ("text", pa.string())])
+_SPOOL = pa.schema([("path", pa.string()), ("text", pa.string()), ("outline", pa.string())])
 _BATCH_BYTES = 4 << 20
 _ROW_BYTES = 256  # a row's columns besides its text, about
 
@@ -78,12 +80,7 @@ def build_unit(task: UnitTask) -> UnitSummary:
             summary = _write_refused(task, admission, snapshot.commit, aside)
         else:
             with _writer(aside, "spool", _SPOOL, "lz4") as spool:
-                analysis = analyse(
-                    snapshot,
-                    task.config,
-                    sandbox,
-                    lambda file, text: spool.write({"path": file.path, "text": text}, len(text)),
-                )
+                analysis = analyse(snapshot, task.config, sandbox, partial(_spool, spool), outlined=True)
             summary = _write(task, analysis, admission, snapshot.commit, sandbox, aside)
             shutil.rmtree(aside / "spool")
     summary = replace(summary, seconds=round(time.monotonic() - start, 3), peak_bytes=_peak_bytes())
@@ -100,9 +97,31 @@ def _peak_bytes() -> int:
     return 1024 * sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
+def _spool(spool: ShardWriter, file: SourceFile, text: str, outline: str | None) -> None:
+    spool.write({"path": file.path, "text": text, "outline": outline}, len(text) + len(outline or ""))
+
+
 def _spooled(folder: Path) -> Iterator[tuple[str, str]]:
     for batch in stream_batches(folder / "spool"):
         yield from zip(batch.column("path").to_pylist(), batch.column("text").to_pylist(), strict=True)
+
+
+def _prepared(
+    files: Iterable[SourceFile], guarded: Guarded, sandbox: Sandbox, folder: Path
+) -> Iterator[tuple[str | None, str | None]]:
+    """(final text, its outline) of each kept file; None, None for one that leaves.
+
+    The outline of a text that the guard changed is made anew, so that it does not hold what was masked.
+    """
+    spooled = (row for batch in stream_batches(folder / "spool") for row in batch.to_pylist())
+    for file, (path, text), before in zip(files, guarded, spooled, strict=True):
+        assert path == file.path == before["path"]
+        if text == before["text"]:
+            yield text, before["outline"]
+        elif text is not None and file.language in languages():
+            yield text, sandbox.call_or(None, parsing.outline, file.language, text.encode())
+        else:
+            yield text, None
 
 
 def _write(
@@ -130,7 +149,7 @@ def _write(
         Lesson(task.teacher, config, spec.name, analysis.ordered.placed, guard) if task.teacher else None,
     )
     guarded = guard(choice)
-    written = _write_files(identity, analysis, guarded, commit, folder)
+    written = _write_files(identity, analysis, guarded, commit, sandbox, folder)
     edges = [e for e in analysis.graph.edges if e.source in written.kept and e.target in written.kept]
     with _writer(folder, "edges", EDGES) as writer:
         for edge in edges:
@@ -193,20 +212,21 @@ class _Written:
     boundary: str
 
 
-def _write_files(identity: str, analysis: Analysis, guarded: Guarded, commit: str, folder: Path) -> _Written:
-    """Write a row per file, joining the guarded texts with their places."""
+def _write_files(
+    identity: str, analysis: Analysis, guarded: Guarded, commit: str, sandbox: Sandbox, folder: Path
+) -> _Written:
+    """Write a row per file, joining the guarded texts and their outlines with their places."""
     placed = {p.path: p for p in analysis.ordered.placed}
-    texts = iter(guarded)
+    prepared = _prepared((file for file in analysis.files if file.fate == KEPT), guarded, sandbox, folder)
     boundary = Boundary(commit)
     written = _Written(set(), Counter(), [], 0, "")
     files_of: Counter[str] = Counter()
     bytes_of: Counter[str] = Counter()
     with _writer(folder, "files", FILES) as writer:
         for file in analysis.files:
-            text = None
+            text = outline = None
             if file.fate == KEPT:
-                path, text = next(texts)
-                assert path == file.path
+                text, outline = next(prepared)
                 if text is None:
                     file = replace(file, fate=TARGET_SOURCE)
             row = file_row(identity, file)
@@ -216,14 +236,15 @@ def _write_files(identity: str, analysis: Analysis, guarded: Guarded, commit: st
                 place = placed[file.path]
                 row |= {"position": place.position, "component": place.component, "rank": place.rank}
                 row |= {"entry_point": place.entry_point or None, "exports": place.exports}
-                row |= {"text": text, "text_sha256": hashlib.sha256(data).hexdigest()}
+                row |= {"text": text, "outline": outline, "text_sha256": hashlib.sha256(data).hexdigest()}
                 boundary.see(text)
+                boundary.see(outline or "")
                 boundary.see(file.path)
                 written.kept.add(file.path)
                 written.kept_bytes += len(data)
                 files_of[file.language] += 1
                 bytes_of[file.language] += len(data)
-            writer.write(row, _ROW_BYTES + len(text or ""))
+            writer.write(row, _ROW_BYTES + len(text or "") + len(outline or ""))
     written.boundary = boundary.choose()
     names = sorted(bytes_of, key=lambda name: (-bytes_of[name], name))
     written.languages = [LanguageShare(name, files_of[name], bytes_of[name]) for name in names]

@@ -11,6 +11,7 @@ A language is one module here. It defines
                   all files of the language at once, so that it can index them first. An import that is
                   surely external yields nothing; one that looks internal and leads nowhere is Unresolved.
                   An EntryPoint is a file that a manifest names as one.
+    OUTLINE       what of a file stands in its outline: a `Shape` (`_shapes.py`)
 
 The kind of an edge is import, include, mod, use or require, as the language says it; autoload, where nothing in the file says it
 but the language finds the name; implements, from a header to its source; test, where only a test run makes the tie, or a test's
@@ -32,6 +33,7 @@ from typing import Protocol, cast
 
 from tree_sitter import Node
 
+from repo2ctx.languages._shapes import Shape
 from repo2ctx.records import Found, Syntax
 
 _LONGEST_LINE = 20_000
@@ -49,6 +51,7 @@ class Language(Protocol):
     __name__: str
     GRAMMARS: Mapping[str, Callable[[], object]]
     CONFIG_FILES: Collection[str]
+    OUTLINE: Shape
 
     def scan(self, root: Node, path: str) -> Syntax: ...
 

@@ -21,7 +21,7 @@ import tree_sitter_c
 import tree_sitter_cpp
 from tree_sitter import Node
 
-from repo2ctx.languages import RepoTree, join, walk
+from repo2ctx.languages import RepoTree, _c_outline, join, walk
 from repo2ctx.languages._c_search import (
     BUILD_FILES,
     IncludeDirectories,
@@ -34,6 +34,7 @@ from repo2ctx.records import Edge, Found, Import, Syntax, Unresolved
 
 GRAMMARS = {"C": tree_sitter_c.language, "C++": tree_sitter_cpp.language}
 CONFIG_FILES = BUILD_FILES
+OUTLINE = _c_outline.SHAPE
 _INCLUDE = re.compile(
     rb'#(?:[ \t]|\\\r?\n)*(include_next|include|import)(?:[ \t]|\\\r?\n)*(?:"([^"\r\n]+)"|<([^>\r\n]+)>|(\w++))'
 )

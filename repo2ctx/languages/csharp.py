@@ -20,7 +20,7 @@ from itertools import pairwise
 import tree_sitter_c_sharp
 from tree_sitter import Node
 
-from repo2ctx.languages import RepoTree, line, walk
+from repo2ctx.languages import RepoTree, _csharp_outline, line, walk
 from repo2ctx.languages._csharp_index import Index
 from repo2ctx.languages._csharp_lookup import Files
 from repo2ctx.languages._csharp_names import base_names, code_of, used_names
@@ -29,6 +29,7 @@ from repo2ctx.records import Found, Import, Syntax
 
 GRAMMARS = {"C#": tree_sitter_c_sharp.language}
 CONFIG_FILES = PATTERNS
+OUTLINE = _csharp_outline.SHAPE
 
 _TYPES = frozenset(
     {

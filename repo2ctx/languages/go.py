@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import tree_sitter_go
 from tree_sitter import Node
 
-from repo2ctx.languages import RepoTree, line, text, walk
+from repo2ctx.languages import RepoTree, _go_outline, line, text, walk
 from repo2ctx.languages._go_builds import build_lines, name_rules, satisfiable
 from repo2ctx.languages._go_modules import ImportPaths
 from repo2ctx.languages._go_names import FUNCTIONS, used_names
@@ -28,6 +28,7 @@ from repo2ctx.records import Edge, Found, Import, Syntax, Unresolved
 
 GRAMMARS = {"Go": tree_sitter_go.language}
 CONFIG_FILES = ("go.mod", "go.work")
+OUTLINE = _go_outline.SHAPE
 
 _VALUES = frozenset({"const_spec", "var_spec"})
 _TYPES = frozenset({"type_spec", "type_alias"})

@@ -21,11 +21,12 @@ from functools import cache
 import tree_sitter_java
 from tree_sitter import Node
 
-from repo2ctx.languages import Crowds, RepoTree, line, text, walk
+from repo2ctx.languages import Crowds, RepoTree, _java_outline, line, text, walk
 from repo2ctx.records import Edge, Found, Import, Syntax, Unresolved
 
 GRAMMARS = {"Java": tree_sitter_java.language}
 CONFIG_FILES = ()
+OUTLINE = _java_outline.SHAPE
 
 _TYPES = frozenset(
     {

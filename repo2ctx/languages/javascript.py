@@ -19,7 +19,7 @@ import tree_sitter_javascript
 import tree_sitter_typescript
 from tree_sitter import Node
 
-from repo2ctx.languages import RepoTree, ancestors, join, line, text
+from repo2ctx.languages import RepoTree, _javascript_outline, ancestors, join, line, text
 from repo2ctx.languages._node_resolution import (
     BUILTINS,
     EXTERNAL,
@@ -41,6 +41,7 @@ GRAMMARS = {
     "TSX": tree_sitter_typescript.language_tsx,
 }
 CONFIG_FILES = ("package.json", "*tsconfig*.json", "jsconfig*.json", "pnpm-workspace.yaml", "lerna.json")
+OUTLINE = _javascript_outline.SHAPE
 
 # Finds the strings that can be a module's name; the tree then says whether they are. A search costs far less than
 # visiting every call of a file. Comments in between are bounded, so that no input makes the search quadratic.

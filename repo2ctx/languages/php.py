@@ -29,7 +29,7 @@ from functools import cache, cached_property
 import tree_sitter_php
 from tree_sitter import Node
 
-from repo2ctx.languages import Crowds, RepoTree, join, line, text, walk_within
+from repo2ctx.languages import Crowds, RepoTree, _php_outline, join, line, text, walk_within
 from repo2ctx.languages._php_composer import Autoload
 from repo2ctx.languages._php_names import Names, fold, is_built_in
 from repo2ctx.languages._php_text import Marks, has_statements, words
@@ -37,6 +37,7 @@ from repo2ctx.records import Edge, EntryPoint, Found, Import, Strength, Syntax, 
 
 GRAMMARS = {"PHP": tree_sitter_php.language_php}
 CONFIG_FILES = ("composer.json",)
+OUTLINE = _php_outline.SHAPE
 
 _TYPES = ("class_declaration", "interface_declaration", "trait_declaration", "enum_declaration")
 _MEMBERS = ("declaration_list", "enum_declaration_list")

@@ -23,12 +23,13 @@ import stdlibs.py3
 import tree_sitter_python
 from tree_sitter import Node
 
-from repo2ctx.languages import RepoTree, ancestors, join, line, text, walk_within
+from repo2ctx.languages import RepoTree, _python_outline, ancestors, join, line, text, walk_within
 from repo2ctx.languages._places import Places
 from repo2ctx.records import Edge, EntryPoint, Found, Import, Strength, Syntax, Unresolved
 
 GRAMMARS = {"Python": tree_sitter_python.language}
 CONFIG_FILES = ("pyproject.toml", "setup.cfg")
+OUTLINE = _python_outline.SHAPE
 
 _USUAL_ROOTS = ("src", "lib", "python")
 _IMPORTS = frozenset({"import_statement", "import_from_statement"})

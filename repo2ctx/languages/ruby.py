@@ -22,7 +22,7 @@ from itertools import pairwise
 import tree_sitter_ruby
 from tree_sitter import Node
 
-from repo2ctx.languages import RepoTree, ancestors, line, text
+from repo2ctx.languages import RepoTree, _ruby_outline, ancestors, line, text
 from repo2ctx.languages._ruby_constants import Constants
 from repo2ctx.languages._ruby_paths import LoadPath, gem_commands, is_test
 from repo2ctx.languages._ruby_source import LONGEST, NAME, ROOT, Nesting, Scope, Source, child_of
@@ -30,6 +30,7 @@ from repo2ctx.records import Edge, EntryPoint, Found, Import, Strength, Syntax, 
 
 GRAMMARS = {"Ruby": tree_sitter_ruby.language}
 CONFIG_FILES = ("*.gemspec", ".rspec")
+OUTLINE = _ruby_outline.SHAPE
 
 _REQUIRE = re.compile(rb"(require(?:_relative)?)(?<![\w.:@$]require)(?<![\w.:@$]require_relative)[ \t(]++(?=[\w\"':])")
 _OTHER_CALL = rb"(load|autoload|include|extend|prepend)(?![\w?!:=.])[ \t(]++(?=[\w\"':])"

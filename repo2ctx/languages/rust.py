@@ -18,13 +18,14 @@ from itertools import accumulate
 import tree_sitter_rust
 from tree_sitter import Node
 
-from repo2ctx.languages import RepoTree, join, text, walk
+from repo2ctx.languages import RepoTree, _rust_outline, join, text, walk
 from repo2ctx.languages._places import Places
 from repo2ctx.languages._rust_crates import Crates
 from repo2ctx.records import Edge, EntryPoint, Found, Import, Strength, Syntax, Unresolved
 
 GRAMMARS = {"Rust": tree_sitter_rust.language}
 CONFIG_FILES = ("Cargo.toml",)
+OUTLINE = _rust_outline.SHAPE
 
 # Each begins with a literal, which `re` finds fast; what may not come before it is asked for behind it.
 _MOD = re.compile(rb"mod(?<!\wmod)\s+(?:r#)?(\w+)\s*([;{])")
