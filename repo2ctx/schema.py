@@ -93,7 +93,6 @@ FILES = pa.schema(
         ("text", pa.string()),
         ("outline", pa.string()),
         ("text_sha256", pa.string()),
-        ("outline", pa.string()),
     ]
 )
 EDGES = pa.schema(
@@ -211,7 +210,6 @@ def file_row(repository: str, file: SourceFile) -> dict[str, Any]:
         "text": None,
         "outline": None,
         "text_sha256": None,
-        "outline": None,
     }
 
 

@@ -21,7 +21,8 @@ class FilesOf:
         self._text_sha256: dict[str, str] = {}
         self._outline_sha256: dict[str, str] = {}
         for batch in dataset.of_repository("files", repository, ("path", "text_sha256", "outline")):
-            for path, text_sha256, outline in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            columns = (batch.column(name).to_pylist() for name in ("path", "text_sha256", "outline"))
+            for path, text_sha256, outline in zip(*columns, strict=True):
                 if text_sha256 is not None:
                     self._text_sha256[path] = text_sha256
                 if outline is not None:
@@ -66,9 +67,9 @@ class FilesOf:
 
     def _read(self, path: str, column: str) -> str | None:
         for batch in self._dataset.of_repository("files", self._repository, ("path", column)):
-            for index, found in enumerate(batch.column(0)):
+            for index, found in enumerate(batch.column("path")):
                 if found.as_py() == path:
-                    value: str | None = batch.column(1)[index].as_py()
+                    value: str | None = batch.column(column)[index].as_py()
                     return value
         return None
 
