@@ -21,6 +21,8 @@ from repo2ctx.errors import OutputError
 OPEN_MAPS = 256
 """Shards of one table that stay mapped; at their usual 512 MiB, 128 GiB of address space, and no memory of their own."""
 
+_DAMAGE = (pa.ArrowException, OSError, EOFError)  # what Arrow raises for bytes that it cannot read
+
 
 @dataclass(frozen=True, slots=True)
 class Shard:
@@ -73,7 +75,7 @@ class MappedTable:
             message = pa.ipc.read_message(self._mapped(shard).slice(described.offsets[number]))
             batch = pa.ipc.read_record_batch(message, self.schema).select(list(columns))
             batch.validate(full=True)  # offsets and texts, as wrong ones would end the process; numbers stay untouched
-        except (pa.ArrowException, OSError, EOFError) as error:
+        except _DAMAGE as error:
             raise self._damaged(described, f"batch {number}: {error}") from error
         if batch.num_rows != described.batch_rows[number]:
             raise self._damaged(described, f"batch {number} has {batch.num_rows} rows")
@@ -89,11 +91,11 @@ class MappedTable:
                 raise self._damaged(described, f"has {size:,} bytes of {described.bytes:,}")
             with pa.memory_map(str(path)) as source:
                 buffer = source.read_buffer()
-                source.seek(0)
-                schema = pa.ipc.read_schema(source)
         except OSError as error:
             raise OutputError(f"{path}: cannot be read ({error}); build it again") from error
-        except pa.ArrowException as error:
+        try:
+            schema = pa.ipc.read_schema(buffer)
+        except _DAMAGE as error:
             raise self._damaged(described, str(error)) from error
         if not schema.equals(self.schema):
             raise self._damaged(described, "its columns are others")

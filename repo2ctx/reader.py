@@ -85,8 +85,8 @@ class RowReader:
     batch_size: the DataLoader's, where it has workers; 1 where that is None.
     worker: (number, of how many) to deal a rank's rows further by hand; the workers of a DataLoader are known without it.
 
-    Every iterator starts where `load_state_dict` last set the reader, else at the beginning. Raises ConfigError for arguments that
-    cannot be, and OutputError for a damaged shard when it comes to it; `Dataset.check` compares every byte beforehand.
+    Every iterator starts where `load_state_dict` last set the reader, else at the beginning. Raises ConfigError for arguments
+    that cannot be, and OutputError for a damaged shard when it comes to it; `Dataset.check` compares every byte beforehand.
     """
 
     def __init__(
@@ -190,8 +190,8 @@ class RowReader:
         if state.get("digest") != self.digest:
             raise ConfigError(
                 f"{self.name}: holds other rows than those that the state was saved on (there {state.get('rows')} rows, digest "
-                f"{str(state.get('digest'))[:12]}; here {self.rows}, {self.digest[:12]}); give the build that it was saved on, or "
-                "start without a state"
+                f"{str(state.get('digest'))[:12]}; here {self.rows}, {self.digest[:12]}); give the build that it was saved on, "
+                "or start without a state"
             )
         for name, here in (("seed", self._order.seed), ("shuffle", self._order.shuffle)):
             if state.get(name) != here:
