@@ -13,7 +13,7 @@ A rank and the world are plain numbers. Ranks that must see the same row, such a
 one number: the group's, of so many groups.
 
 Cost: 4 bytes a row for an epoch's order, half a second to make it for 10 million rows, and two binary searches a row. torch is
-never imported here; in the workers of its DataLoader, where it is loaded, the reader deals its rank's rows among them.
+imported by `for_torch` alone; in the workers of its DataLoader, where it is loaded, the reader deals its rank's rows among them.
 """
 
 from __future__ import annotations
