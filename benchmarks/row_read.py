@@ -24,15 +24,15 @@ from machine import machine
 from repo2ctx.config import length_name, parse_length
 from repo2ctx.reader import RowReader
 from repo2ctx.records import Document, Span
-from repo2ctx.schema import PACKED, SCHEMA_VERSION, Dataset, packed_batch
-from repo2ctx.shards import ShardWriter, shard_entries, write_json
+from repo2ctx.schema import PACKED, Dataset, packed_batch
+from repo2ctx.shards import ShardWriter, shard_entries
 
 TARGET = 100  # tokens
 
 
-def make(out: Path, rows: int, length: int, spans: int, shard_bytes: int) -> str:
-    """Write the made-up dataset, and return its table's name."""
-    table, random = f"packed/{length_name(length)}/train", np.random.default_rng(0)
+def make(out: Path, table: str, rows: int, length: int, spans: int, shard_bytes: int) -> Dataset:
+    """Write the made-up dataset, of one table."""
+    random = np.random.default_rng(0)
     edges = np.linspace(0, length - TARGET, spans + 1).astype(int).tolist()
     files = [
         Span(f"src/package_{i % 97}/module_{i}.py", edges[i], edges[i + 1], "full", f"{i:064x}") for i in range(spans)
@@ -43,11 +43,7 @@ def make(out: Path, rows: int, length: int, spans: int, shard_bytes: int) -> str
             writer.write_batch(
                 packed_batch([Document(f"host/owner/{i}@{i:040x}", ids, length - TARGET, "line", files)])
             )
-    manifest = {"schema_version": SCHEMA_VERSION, "tables": {table: shard_entries(writer.shards)}}
-    others = ("tokenizer_fingerprint", "repositories", "config", "list", "failures", "summary")
-    manifest |= {name: {} for name in others}
-    write_json(out / "manifest.json", manifest)
-    return table
+    return Dataset(out, {"tables": {table: shard_entries(writer.shards)}})
 
 
 def measure(read: Callable[[int], Any], rows: list[int]) -> tuple[float, float, float, float]:
@@ -63,11 +59,10 @@ def measure(read: Callable[[int], Any], rows: list[int]) -> tuple[float, float, 
     return float(a[0]), float(a[1]), float(b[0]), float(b[1])
 
 
-def ways(out: Path, table: str) -> dict[str, Callable[[int], Any]]:
+def ways(dataset: Dataset, table: str) -> dict[str, Callable[[int], Any]]:
     """Each way to read: row number -> its tokens, the rest of the row being read too."""
-    dataset = Dataset(out)
     reader = RowReader(dataset, table)
-    files = [datasets.Dataset.from_file(str(out / shard.path)) for shard in dataset.shards(table)]
+    files = [datasets.Dataset.from_file(str(dataset.out / shard.path)) for shard in dataset.shards(table)]
     rows = datasets.concatenate_datasets(files)
     some = rows.select_columns(["input_ids", "segments"])
     found: dict[str, Callable[[int], Any]] = {
@@ -91,14 +86,14 @@ def main() -> None:
     options = arguments.parse_args()
     print(machine())
     with tempfile.TemporaryDirectory() as scratch:
-        out = Path(scratch)
-        table = make(out, options.rows, options.length, options.spans, options.shard_mib << 20)
-        shards = len(Dataset(out).shards(table))
+        table = f"packed/{length_name(options.length)}/train"
+        dataset = make(Path(scratch), table, options.rows, options.length, options.spans, options.shard_mib << 20)
+        shards = len(dataset.shards(table))
         print(f"{options.rows} rows of {options.length:,} tokens with {options.spans:,} spans, in {shards} shards\n")
         print("| way | row: median ms | 99th percentile | row and a look at its tokens: median ms | 99th percentile |")
         print("|---|---|---|---|---|")
         order = np.random.default_rng(1).integers(0, options.rows, options.reads).tolist()
-        for name, read in ways(out, table).items():
+        for name, read in ways(dataset, table).items():
             measure(read, list(range(options.rows)))
             print(f"| {name} | " + " | ".join(f"{value:.2f}" for value in measure(read, order)) + " |", flush=True)
 
