@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from repo2ctx.schema import Shard
+from repo2ctx.mapped import Shard
 
 
 class _HashingFile:
