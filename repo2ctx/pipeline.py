@@ -10,7 +10,6 @@ configuration and commits give the same bytes whatever the number of workers.
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,7 +32,6 @@ from repo2ctx.safegit import isolate_environment
 from repo2ctx.schema import (
     EDGES,
     FILES,
-    MANIFEST,
     PACKED,
     REPOSITORIES,
     SPLITS,
@@ -42,8 +40,20 @@ from repo2ctx.schema import (
     read_manifest,
     usable_targets,
 )
-from repo2ctx.shards import ShardWriter, shard_entries, write_json, write_text
-from repo2ctx.state import WORK, already_finished, explained, identity_of, locked, retract, scratch, unit_folder
+from repo2ctx.shards import ShardWriter, shard_entries, write_text
+from repo2ctx.state import (
+    DOCUMENTS,
+    WORK,
+    already_finished,
+    check_present,
+    explained,
+    finish,
+    identity_of,
+    locked,
+    retract,
+    scratch,
+    unit_folder,
+)
 from repo2ctx.teacher_client import identity as identity_of_teacher
 from repo2ctx.teaching import TeacherOptions, check_teacher
 from repo2ctx.tokens import load_tokenizer
@@ -131,10 +141,8 @@ def _build(
     if "teacher" in config.targets.sources and teacher is not None:
         manifest["teacher"] = identity_of_teacher(config.teacher, teacher.endpoint)
         spent = teacher.spent
-    write_card(out, manifest)
-    write_json(out / MANIFEST, manifest)
-    if not failures:
-        shutil.rmtree(out / WORK)
+    manifest["card_sha256"] = write_card(out, manifest)
+    finish(out, manifest, keep_work=bool(failures))
     result = _result_of(out, manifest)
     result.failures = failures
     result.teacher_tokens = spent
@@ -175,6 +183,7 @@ def _failed(outcome: Outcome[Any], failure: Failure, out: Path, reporter: Report
     """Tell of a failure at once; the traceback of one that we did not foresee is kept for a report. Raises what is fatal."""
     if outcome.fatal is not None:
         raise outcome.fatal
+    check_present(out)
     reporter.advance("")
     if outcome.trace:
         place = out / WORK / "errors" / f"{hashlib.sha256(failure.source.encode()).hexdigest()[:12]}.txt"
@@ -285,7 +294,9 @@ def _copy(batches: Iterable[pa.RecordBatch], writer: ShardWriter) -> Iterator[di
 
 
 def _documents_folder(out: Path, unit: Unit) -> Path:
-    return out / WORK / "documents" / unit.folder.name
+    # Which targets have documents depends on the rest of the list, which may change before a build that was killed goes on.
+    styles = [target["style"] for target in usable_targets(unit.repository)]
+    return out / WORK / DOCUMENTS / "-".join([unit.folder.name, *styles])
 
 
 def _fit(
