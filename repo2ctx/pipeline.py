@@ -40,7 +40,7 @@ from repo2ctx.schema import (
     read_manifest,
     usable_targets,
 )
-from repo2ctx.shards import ShardWriter, shard_entries, write_text
+from repo2ctx.shards import ShardWriter, shard_entries, sync_directory, write_text
 from repo2ctx.state import (
     DOCUMENTS,
     WORK,
@@ -362,6 +362,7 @@ def _write_packed(units: Sequence[Unit], config: BuildConfig, out: Path, reporte
             tables[table] = shard_entries(writer.shards)
             if not have:
                 (out / table).rmdir()
+                sync_directory((out / table).parent)
                 del tables[table]
             reporter.advance("")
     return tables
