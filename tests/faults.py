@@ -53,11 +53,9 @@ class Watched:
         arguments: Sequence[object],
         kill: str | None = None,
         kill_after_s: float | None = None,
-        fail: tuple[str, int] | None = None,
-        wrap: Sequence[str] = (),
-        **env: str,
+        **faults: object,
     ) -> Run:
-        """Run `repo2ctx ARGUMENTS`. kill: the label at which every process is killed; fail: (pattern of labels, errno)."""
+        """Run `repo2ctx ARGUMENTS`. kill: the label at which every process is killed; faults: others of `injected.py`."""
         notes, site = self.folder / "notes", self.folder / "site"
         shutil.rmtree(notes, ignore_errors=True)
         for folder in (notes, site):
@@ -67,7 +65,7 @@ class Watched:
         )
         self.before = _state(self.place)
         process = subprocess.Popen(
-            [*wrap, sys.executable, "-m", "repo2ctx.cli", *map(str, arguments)],
+            [sys.executable, "-m", "repo2ctx.cli", *map(str, arguments)],
             cwd=ROOT,
             start_new_session=True,
             text=True,
@@ -79,8 +77,7 @@ class Watched:
                 "FAULTS_PLACE": str(self.place.resolve()),
                 "FAULTS_NOTES": str(notes),
                 "FAULTS_KILL": json.dumps(kill),
-                "FAULTS_FAIL": json.dumps(fail),
-                **env,
+                **{f"FAULTS_{name.upper()}": json.dumps(value) for name, value in faults.items()},
             },
         )
         try:

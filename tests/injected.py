@@ -18,7 +18,9 @@ from pathlib import Path
 PLACE = os.environ.get("FAULTS_PLACE", "")  # the folder that is watched
 NOTES = os.environ.get("FAULTS_NOTES", "")  # the folder that holds our log, and what was removed
 KILL = json.loads(os.environ.get("FAULTS_KILL", "null"))  # a label at which everything is killed
+LEADER = json.loads(os.environ.get("FAULTS_LEADER", "null"))  # one at which the first process is killed, by another
 FAIL = json.loads(os.environ.get("FAULTS_FAIL", "null"))  # [pattern of labels, errno]
+MOVE = json.loads(os.environ.get("FAULTS_MOVE", "null"))  # [label, a folder, where it goes at that moment]
 
 _real = {
     name: getattr(os, name) for name in ("fsync", "rename", "replace", "unlink", "remove", "rmdir", "mkdir", "open")
@@ -56,6 +58,10 @@ def _note(when, kind, path, **more):
         os.killpg(os.getsid(0), signal.SIGKILL)
         signal.pause()
     os.close(log)
+    if said == LEADER:
+        os.kill(os.getsid(0), signal.SIGKILL)
+    if MOVE and said == MOVE[0] and os.path.exists(MOVE[1]):
+        _real["rename"](*MOVE[1:])
     if when == "before" and FAIL and re.search(FAIL[0], said):
         raise OSError(FAIL[1], os.strerror(FAIL[1]), *([path] if kind in ("open", "mkdir", "rename") else []))
 
