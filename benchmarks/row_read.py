@@ -37,6 +37,7 @@ def make(out: Path, table: str, rows: int, length: int, spans: int, shard_bytes:
     files = [
         Span(f"src/package_{i % 97}/module_{i}.py", edges[i], edges[i + 1], "full", f"{i:064x}") for i in range(spans)
     ]
+    out.mkdir(exist_ok=True)
     with ShardWriter(out, table, PACKED, max_bytes=shard_bytes, batch_bytes=1, compression=None) as writer:
         for i in range(rows):
             ids = random.integers(0, 200_000, length, dtype=np.int32)

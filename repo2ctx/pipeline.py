@@ -10,7 +10,6 @@ configuration and commits give the same bytes whatever the number of workers.
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -34,14 +33,24 @@ from repo2ctx.safegit import isolate_environment
 from repo2ctx.schema import (
     EDGES,
     FILES,
-    MANIFEST,
     REPOSITORIES,
     kind,
     read_manifest,
     usable_targets,
 )
-from repo2ctx.shards import ShardWriter, shard_entries, write_json
-from repo2ctx.state import WORK, already_finished, explained, failed, identity_of, locked, retract, scratch, unit_folder
+from repo2ctx.shards import ShardWriter, shard_entries
+from repo2ctx.state import (
+    WORK,
+    already_finished,
+    explained,
+    failed,
+    finish,
+    identity_of,
+    locked,
+    retract,
+    scratch,
+    unit_folder,
+)
 from repo2ctx.teacher_client import identity as identity_of_teacher
 from repo2ctx.teaching import TeacherOptions, check_teacher
 from repo2ctx.tokens import load_tokenizer
@@ -113,10 +122,8 @@ def _build(
     if "teacher" in config.targets.sources and teacher is not None:
         manifest["teacher"] = identity_of_teacher(config.teacher, teacher.endpoint)
         spent = teacher.spent
-    write_card(out, manifest)
-    write_json(out / MANIFEST, manifest)
-    if not failures:
-        shutil.rmtree(out / WORK)
+    manifest["card_sha256"] = write_card(out, manifest)
+    finish(out, manifest, keep_work=bool(failures))
     result = result_of(out, manifest)
     result.failures = failures
     result.teacher_tokens = spent

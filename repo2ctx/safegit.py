@@ -34,6 +34,7 @@ SETTINGS = {
     "core.fsmonitor": "false",
     "core.alternateRefsCommand": "true",
     "core.pager": "cat",
+    "core.fsync": "all",  # a cache that a power cut left half written would be read as it is
     "protocol.allow": "never",
     **{f"protocol.{name}.allow": "always" for name in PROTOCOLS},
     "gc.auto": "0",

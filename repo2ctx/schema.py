@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from repo2ctx.errors import OutputError
+from repo2ctx.manifest import ManifestError, parse_manifest
 from repo2ctx.mapped import MappedTable, Shard
 from repo2ctx.records import Document, Edge, GuardedTarget, Repository, SourceFile
 
@@ -133,7 +134,13 @@ PACKED = pa.schema(
         ("spans", pa.list_(_SPAN)),
     ]
 )
-_TABLES = {"repositories": REPOSITORIES, "files": FILES, "edges": EDGES}
+
+SCHEMAS = {"repositories": REPOSITORIES, "files": FILES, "edges": EDGES}
+
+
+def schema_of(table: str) -> pa.Schema:
+    """The columns of a table, by its name."""
+    return SCHEMAS.get(table, PACKED)
 
 
 def kind(said: str) -> str:
@@ -292,7 +299,7 @@ class Dataset:
     def batches(self, table: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Every record batch of a table, mapped; only the named columns are decompressed."""
         for shard in self.shards(table):
-            yield from self._read(shard, range(len(shard.offsets)), columns)
+            yield from self._read(table, shard, range(len(shard.offsets)), columns)
 
     def rows(self, table: str, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
         for batch in self.batches(table, columns):
@@ -308,7 +315,7 @@ class Dataset:
         shards = self.shards(table)
         for place in self.manifest["repositories"][repository][table]:
             first = place["batch"]
-            yield from self._read(shards[place["shard"]], range(first, first + place["batches"]), columns)
+            yield from self._read(table, shards[place["shard"]], range(first, first + place["batches"]), columns)
 
     def arrow(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         """A table, or some columns of it, in Arrow, as DuckDB and others query it. Packed tables are views of their shards.
@@ -318,7 +325,7 @@ class Dataset:
         """
         if table not in self.manifest["tables"]:
             raise OutputError(f"{self.out}: has no table {table!r}; it has {', '.join(self.tables())}")
-        schema = PACKED if table.startswith("packed/") else _TABLES[table]
+        schema = schema_of(table)
         names = schema.names if columns is None else list(columns)
         if unknown := [name for name in names if name not in schema.names]:
             raise OutputError(f"{self.out}: {table} has no column {unknown[0]!r}; it has {', '.join(schema.names)}")
@@ -350,25 +357,35 @@ class Dataset:
                 with path.open("rb") as file:
                     digest = hashlib.file_digest(file, "sha256").hexdigest()
             except OSError as error:
-                raise OutputError(f"{path}: cannot be read ({error}); build it again") from error
-            if digest != shard.sha256:
-                raise OutputError(f"{path}: is damaged: its bytes are not those that were written; build it again")
+                raise OutputError(f"{path}: cannot be read ({error.strerror}); {rebuild(self.out)}") from error
+            if digest != shard.sha256 or path.stat().st_size != shard.bytes:
+                raise OutputError(f"{path}: is damaged: its bytes are not those that were written; {rebuild(self.out)}")
 
-    def _read(self, shard: Shard, numbers: Iterable[int], columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    def _read(
+        self, table: str, shard: Shard, numbers: Iterable[int], columns: Sequence[str] | None
+    ) -> Iterator[pa.RecordBatch]:
+        path = self.out / shard.path
         try:
-            source = pa.memory_map(str(self.out / shard.path))
+            source = pa.memory_map(str(path))
         except OSError as error:
-            raise OutputError(f"{self.out / shard.path}: cannot be read ({error}); build it again") from error
+            raise OutputError(f"{path}: cannot be read ({error}); {rebuild(self.out)}") from error
         try:
-            yield from self._read_batches(source, shard, numbers, columns)
+            yield from self._read_batches(source, schema_of(table), shard, numbers, columns)
         except (pa.ArrowInvalid, OSError, StopIteration) as error:
-            raise OutputError(f"{self.out / shard.path}: is damaged ({error}); build it again") from error
+            raise OutputError(f"{path}: is damaged ({error}); {rebuild(self.out)}") from error
 
     def _read_batches(
-        self, source: pa.MemoryMappedFile, shard: Shard, numbers: Iterable[int], columns: Sequence[str] | None
+        self,
+        source: pa.MemoryMappedFile,
+        wanted: pa.Schema,
+        shard: Shard,
+        numbers: Iterable[int],
+        columns: Sequence[str] | None,
     ) -> Iterator[pa.RecordBatch]:
         with source:
             schema = pa.ipc.open_stream(source).schema
+            if not schema.equals(wanted):
+                raise pa.ArrowInvalid("its columns are not those of this table")
             options = pa.ipc.IpcReadOptions(
                 included_fields=[schema.get_field_index(c) for c in columns] if columns is not None else None
             )
@@ -377,7 +394,10 @@ class Dataset:
             for number in numbers:
                 # The reader takes its next message from wherever the file stands.
                 source.seek(shard.offsets[number])
-                yield reader.read_next_batch()
+                batch = reader.read_next_batch()
+                if batch.num_rows != shard.batch_rows[number]:
+                    raise pa.ArrowInvalid(f"batch {number} has {batch.num_rows} rows, not {shard.batch_rows[number]}")
+                yield batch
 
 
 def tokens(batch: pa.RecordBatch, index: int) -> npt.NDArray[np.int32]:
@@ -395,38 +415,36 @@ def packed_row(batch: pa.RecordBatch, index: int) -> dict[str, Any]:
 
 
 def is_output(path: Path) -> bool:
-    """Whether a folder is the OUT of a build, and not a repository that has a manifest.json of its own."""
+    """Whether a folder is the OUT of a build, finished, unfinished or damaged, and not a repository that has a manifest.json of
+    its own."""
     try:
         manifest: Any = json.loads((path / MANIFEST).read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(manifest, dict) and "schema_version" in manifest and "tokenizer_fingerprint" in manifest
+        manifest = None
+    if isinstance(manifest, dict) and "schema_version" in manifest and "tokenizer_fingerprint" in manifest:
+        return True
+    # What it leaves behind tells an OUT whose manifest is gone or cannot be read.
+    return (path / ".build" / "state.json").is_file() or all((path / t).is_dir() for t in SCHEMAS)
 
 
 def read_manifest(out: Path) -> dict[str, Any]:
+    """The manifest of a finished build, sound in itself. Raises OutputError."""
     path = out / MANIFEST
     try:
-        manifest: Any = json.loads(path.read_text("utf-8"))
+        return parse_manifest(path.read_bytes(), SCHEMA_VERSION)
     except FileNotFoundError as error:
         unfinished = (out / ".build").is_dir()
         way = "run the same `repo2ctx build` again to finish it" if unfinished else "give the --out of a finished build"
         raise OutputError(f"{out}: no {MANIFEST}; {way}") from error
-    except (OSError, ValueError) as error:
-        raise OutputError(f"{path}: cannot be read ({error}); build it again into a new directory") from error
-    if not isinstance(manifest, dict):
-        raise OutputError(f"{path}: is no manifest of repo2ctx; give the --out of a finished build")
-    if manifest.get("schema_version") != SCHEMA_VERSION:
-        raise OutputError(
-            f"{path}: schema version {manifest.get('schema_version')}, but this repo2ctx reads version {SCHEMA_VERSION}; "
-            "build it again, or use the repo2ctx that wrote it"
-        )
-    if (
-        not {"tokenizer_fingerprint", "tables", "repositories", "config", "list", "failures", "summary"}
-        <= manifest.keys()
-    ):
-        raise OutputError(f"{path}: is damaged; remove {out} and build it again")
-    found: dict[str, Any] = manifest
-    return found
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be read ({error.strerror}); {rebuild(out)}") from error
+    except ManifestError as error:
+        raise OutputError(f"{path}: {error}; {rebuild(out)}") from error
+
+
+def rebuild(out: Path) -> str:
+    """The way out of damage."""
+    return f"put back a sound copy, or remove {out} and run the same `repo2ctx build` again"
 
 
 def stream_batches(folder: Path) -> Iterator[pa.RecordBatch]:

@@ -128,10 +128,13 @@ def test_duckdb_queries_rows_and_joins_them_with_files(out):
         (len(rows), sum(len(r["input_ids"]) for r in rows))
     ]
     spans = [s for row in rows for s in row["spans"]]
-    sizes = sum(s["end"] - s["start"] for s in spans)
+    sizes = Counter()
+    for span in spans:
+        sizes[span["fidelity"]] += span["end"] - span["start"]
     assert ask(
-        'select s.fidelity, count(*), sum(s."end" - s.start) from (select unnest(spans) s from packed) group by all'
-    ) == [("full", len(spans), sizes)]
+        'select s.fidelity, count(*), sum(s."end" - s.start) from (select unnest(spans) s from packed) group by all '
+        "order by all"
+    ) == sorted((f, sum(s["fidelity"] == f for s in spans), n) for f, n in sizes.items())
     targets = (
         "select g.style, sum(g.target_end - g.target_start) from (select unnest(segments) g from packed) group by all"
     )
