@@ -28,7 +28,7 @@ MOST_ROWS = 13
 
 def made_up(out: Path, rows: int, batch_bytes: int = 300, max_bytes: int = 4000, first: int = 0) -> Dataset:
     """Rows whose tokens say their number, in batches of two rows and shards of a few batches."""
-    out.mkdir(exist_ok=True)
+    out.mkdir(parents=True, exist_ok=True)
     with ShardWriter(out, TABLE, PACKED, max_bytes=max_bytes, batch_bytes=batch_bytes, compression=None) as writer:
         for number in range(first, first + rows):
             ids = np.full(10 + number % 3, number, np.int32)
