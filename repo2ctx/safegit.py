@@ -33,6 +33,7 @@ SETTINGS = {
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
     "core.alternateRefsCommand": "true",
+    "core.commitGraph": "false",  # it lies with the objects, and could say that a commit has no parents
     "core.pager": "cat",
     "protocol.allow": "never",
     **{f"protocol.{name}.allow": "always" for name in PROTOCOLS},

@@ -30,6 +30,10 @@ from repo2ctx.unit import restore_unit
 WORK = ".build"
 """The directory of everything unfinished, in the output directory."""
 
+_ASSIGNED = (
+    "assigned"  # in the state: families and splits that stay, since the manifest that told them goes before the next
+)
+
 
 def unit_key(spec: RepoSpec) -> str:
     """What a unit is made from, besides the configuration."""
@@ -84,12 +88,26 @@ def already_finished(out: Path, identity: dict[str, Any], reporter: Reporter) ->
         if same and not earlier["failures"]:
             _check_shards(out, earlier)
             return True
+        assigned = _splits_of(out, earlier)
         if not same:
             _take_over(out, earlier, identity)
+    else:
+        assigned = earlier.get(_ASSIGNED, {})
     if not same:
         reporter.notice(f"the list has changed: {len(added)} entries new or altered, {len(removed)} gone")
-    write_json(state, identity)
+    write_json(state, {**identity, _ASSIGNED: assigned})
     return False
+
+
+def earlier_splits(out: Path) -> dict[str, list[str]]:
+    """The name of each repository of the build that the one under way goes on from -> its family and split there."""
+    found: dict[str, list[str]] = _read_state(out / WORK / "state.json").get(_ASSIGNED, {})
+    return found
+
+
+def _splits_of(out: Path, manifest: dict[str, Any]) -> dict[str, list[str]]:
+    rows = Dataset(out, manifest).rows("repositories", ("name", "family", "split"))
+    return {row["name"]: [row["family"], row["split"]] for row in rows}
 
 
 def _read_state(path: Path) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Checks a finished build from what it wrote alone: nothing is fetched, cloned or parsed.
 
-Hashes of every shard; each document's parts against its repository (texts by hash, target, split); repositories and families
-in one split only; and the leak figures of every row, measured anew on the decoded context and compared with those that the
-row states and with the limits of the configuration.
+Hashes of every shard; each document's parts against its repository (texts by hash, target, split); families in one split
+only, and what shares a name, a root commit or too many files, too; and the leak figures of every row, measured anew on the
+decoded context and compared with those that the row states and with the limits of the configuration.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ import numpy.typing as npt
 
 from repo2ctx.config import LeakageConfig, TokensConfig
 from repo2ctx.errors import OutputError
+from repo2ctx.families import ties
 from repo2ctx.leakage import in_context
 from repo2ctx.progress import Reporter
 from repo2ctx.schema import Dataset, usable_targets
 from repo2ctx.span_check import FilesOf
+from repo2ctx.splitting import COUNTED_COLUMNS, member_of, why
 from repo2ctx.tokens import Tokenizer, load_tokenizer
 
 _REPOSITORIES_HELD = 64  # whose hashes of files are kept at hand
@@ -57,6 +59,8 @@ def verify(out: Path, reporter: Reporter) -> Verified:
         return found
     repositories = {row["id"]: row for row in dataset.repositories()}
     found.problems += _splits(repositories)
+    if "files" in sound:
+        found.problems += _ties(dataset, list(repositories.values()))
     tokenizer = load_tokenizer(TokensConfig.model_validate(dataset.manifest["config"]["tokens"]))
     if tokenizer.fingerprint != dataset.manifest["tokenizer_fingerprint"]:
         found.problems.append(f"{out}: the tokenizer that the configuration names is not the one it was packed with")
@@ -76,6 +80,15 @@ def _splits(repositories: dict[str, Any]) -> Iterator[str]:
     for family, names in sorted(splits.items()):
         if len(names) > 1:
             yield f"family {family}: lies in several splits: {', '.join(sorted(names))}"
+
+
+def _ties(dataset: Dataset, repositories: list[dict[str, Any]]) -> Iterator[str]:
+    """Repositories of different splits that the rule of families ties, whatever family their rows name."""
+    members = [member_of(row, dataset.of_repository("files", row["id"], COUNTED_COLUMNS)) for row in repositories]
+    for tie in ties(members):
+        one, other = repositories[tie.first], repositories[tie.second]
+        if one["split"] != other["split"]:
+            yield f"{one['id']} is in {one['split']} and {other['id']} in {other['split']}: {why(tie.by, tie.share)}"
 
 
 def _packed(
