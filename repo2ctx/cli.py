@@ -132,7 +132,7 @@ def build(
             teacher,
         )
     print_result(result, as_json)
-    if result.failures:
+    if result.failures or result.left_out:
         raise typer.Exit(1)
 
 

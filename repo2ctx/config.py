@@ -170,11 +170,14 @@ class LimitsConfig(Section):
 
 
 class SplitConfig(Section):
-    """Shares of repositories, by hash of their family, where the list does not say (`pipeline.py`)."""
+    """Shares of families, by hash, where the list does not say (`splitting.py`)."""
 
     validation: float = Field(0.05, ge=0, lt=1)
     test: float = Field(0.05, ge=0, lt=1)
     seed: str = ""
+    by_root: bool = Field(
+        True, description="a common root commit makes a family; costs the fetch of each remote history's commits"
+    )
 
     @model_validator(mode="after")
     def _leaves_training(self) -> SplitConfig:

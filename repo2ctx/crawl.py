@@ -29,6 +29,7 @@ from repo2ctx.snapshot import Snapshot
 
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+_EVERYTHING = ["+refs/heads/*:refs/repo2ctx/heads/*", "+refs/tags/*:refs/repo2ctx/tags/*"]
 _MAX_REF_BYTES = 4096
 _MAX_PACKED_REFS_BYTES = 1 << 28
 
@@ -235,7 +236,7 @@ def _fetch(spec: RepoSpec, root: Path, options: CrawlOptions) -> tuple[Path, str
     ref = spec.ref or "HEAD"
     pin = "refs/repo2ctx/" + hashlib.sha256(ref.encode()).hexdigest()[:16]
     root.mkdir(parents=True, exist_ok=True)
-    with _locked(git_dir.with_suffix(".lock")):
+    with locked(git_dir.with_suffix(".lock")):
         if not (git_dir / "HEAD").exists():
             _initialise(git_dir)
         exact = bool(_OBJECT_ID.fullmatch(ref))
@@ -272,19 +273,46 @@ def _remove_stale_locks(git_dir: Path) -> None:
 
 def _fetch_ref(spec: RepoSpec, ref: str, pin: str, git_dir: Path, timeout_s: float) -> None:
     """Fetch one commit; where the server cannot give it alone (old servers, abbreviated ids), everything."""
-    repository = git.Repo(git_dir)
-    everything = ["+refs/heads/*:refs/repo2ctx/heads/*", "+refs/tags/*:refs/repo2ctx/tags/*"]
     plans = [(["--depth=1"], [f"+{ref}:{pin}"]), ([], [f"+{ref}:{pin}"])]
     if re.fullmatch(r"[0-9a-f]{7,64}", ref):
-        plans[1] = ([], everything)
-    for last, (flags, refspecs) in enumerate(plans):
+        plans[1] = ([], _EVERYTHING)
+    used = _fetch_by_plan(spec, plans, spec.url, git_dir, timeout_s)
+    if used is _EVERYTHING:
+        git.Repo(git_dir).git.update_ref(pin, f"{ref}^{{commit}}")
+
+
+def fetch_commits(spec: RepoSpec, commit: str, git_dir: Path, timeout_s: float) -> None:
+    """Make `git_dir` with the history of a commit: its commits without their trees, where the server can filter.
+
+    Raises CrawlError. If the server's own history is cut, `git_dir` has a file `shallow`.
+    """
+    _initialise(git_dir)
+    flags = ["--filter=tree:0", "--update-shallow"]
+    plans = [(flags, [f"+{commit}:refs/repo2ctx/commit"]), (flags, _EVERYTHING)]
+    # A filter makes git note where it fetched from. A remote named in the environment keeps the URL, which may hold
+    # credentials, out of the file.
+    named = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "remote.history.url", "GIT_CONFIG_VALUE_0": spec.url}
+    _fetch_by_plan(spec, plans, "history", git_dir, timeout_s, named)
+    safegit.write_config(git_dir)
+
+
+def _fetch_by_plan(
+    spec: RepoSpec,
+    plans: list[tuple[list[str], list[str]]],
+    remote: str,
+    git_dir: Path,
+    timeout_s: float,
+    environment: dict[str, str] | None = None,
+) -> list[str]:
+    """Fetch by the first plan (flags, refspecs) that the server agrees to; returns its refspecs."""
+    for left, (flags, refspecs) in zip(range(len(plans) - 1, -1, -1), plans, strict=True):
         try:
-            repository.git.fetch(
-                "--no-tags", "--quiet", "--force", *flags, "--", spec.url, *refspecs, kill_after_timeout=timeout_s
+            git.Repo(git_dir).git.fetch(
+                *("--no-tags", "--quiet", "--force", *flags, "--", remote, *refspecs),
+                kill_after_timeout=timeout_s,
+                env=environment,
             )
-            if refspecs is everything:
-                repository.git.update_ref(pin, f"{ref}^{{commit}}")
-            return
+            return refspecs
         except git.GitCommandError as error:
             reason = _reason(error, spec)
             if re.search(r"No space left on device|Disk quota exceeded", reason):
@@ -292,7 +320,7 @@ def _fetch_ref(spec: RepoSpec, ref: str, pin: str, git_dir: Path, timeout_s: flo
                     f"{git_dir}: no room for {spec.source} ({reason}); free some space, or give another --cache, and run the "
                     "same command again: what is finished is kept"
                 ) from None
-            if last or not re.search(r"shallow|unadvertised|not our ref|couldn't find remote ref", reason):
+            if not left or not re.search(r"shallow|unadvertised|not our ref|couldn't find remote ref", reason):
                 raise CrawlError(f"{spec.source}: cannot be fetched: {reason}") from None
         except git.UnsafeProtocolError:
             raise CrawlError(f"{spec.source}: its protocol is not allowed") from None
@@ -312,7 +340,7 @@ def _commit(git_dir: Path, ref: str) -> str | None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """Hold the lock file: builds that run beside each other share the cache."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

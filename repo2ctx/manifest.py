@@ -130,6 +130,21 @@ class _Failure(_Part):
     reason: str
 
 
+class _Tie(_Part):
+    """What ties a repository that was left out to one that is in a split."""
+
+    unit: str
+    split: str
+    by: str
+    share: float
+
+
+class _LeftOut(_Part):
+    unit: str
+    says: str
+    ties: list[_Tie]
+
+
 class _Packed(_Part):
     documents: Count
     tokens: Count
@@ -171,6 +186,7 @@ class _Manifest(_Part):
     tables: dict[TableName, list[_Shard]]
     repositories: dict[str, _Repository]
     failures: list[_Failure]
+    left_out: list[_LeftOut]
     summary: _Summary
     teacher: _Teacher | None = None
 

@@ -9,7 +9,6 @@ configuration and commits give the same bytes whatever the number of workers.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -39,9 +38,11 @@ from repo2ctx.schema import (
     usable_targets,
 )
 from repo2ctx.shards import ShardWriter, shard_entries
+from repo2ctx.splitting import assign, left_out_failures
 from repo2ctx.state import (
     WORK,
     already_finished,
+    earlier_splits,
     explained,
     failed,
     finish,
@@ -71,7 +72,8 @@ def build(
 ) -> BuildResult:
     """Build a dataset from the list into `out`, or finish one that was begun there.
 
-    Repositories that cannot be had are in the result's `failures`; everything else is done. teacher: needed if
+    Repositories that cannot be had are in the result's `failures`, those that would tie two splits in `left_out`; everything
+    else is done. teacher: needed if
     targets.sources names one. Raises OutputError if `out` holds something else or another configuration; TokenizerError and
     ConfigError before anything is fetched; TeacherUnavailableError when it comes to that, with what is finished kept.
     """
@@ -83,7 +85,10 @@ def build(
     with explained(out), locked(out):
         complete_change(out)
         if already_finished(out, identity, reporter):
-            return result_of(out, read_manifest(out), unchanged=True)
+            manifest = read_manifest(out)
+            result = result_of(out, manifest, unchanged=True)
+            result.left_out = left_out_failures(manifest["left_out"], specs)
+            return result
         crawl = replace(crawl, scratch=scratch(out))
         if teacher is not None:
             work = out / WORK / "teacher"
@@ -106,6 +111,7 @@ def _build(
     """The stages, one after another."""
     failures = _build_units(specs, config, out, crawl, teacher, workers, reporter)
     units = _units(specs, out, reporter)
+    units, left_out = assign(units, earlier_splits(out), config.split)
     _mark_duplicates(units, config)
     retract(out)
     manifest = {**identity, **_write_tables(units, config, out, reporter)}
@@ -117,6 +123,7 @@ def _build(
     manifest["tables"] |= packed.tables
     remove_stale_rows(out, manifest["tables"])
     manifest["failures"] = [{"source": f.source, "line": f.line, "reason": f.reason} for f in failures]
+    manifest["left_out"] = left_out
     manifest["summary"] = {**_summarize(units, config), "packed": packed.figures, "refused": packed.refused}
     spent = 0
     if "teacher" in config.targets.sources and teacher is not None:
@@ -126,6 +133,7 @@ def _build(
     finish(out, manifest, keep_work=bool(failures))
     result = result_of(out, manifest)
     result.failures = failures
+    result.left_out = left_out_failures(left_out, specs)
     result.teacher_tokens = spent
     return result
 
@@ -205,15 +213,6 @@ def _mark_duplicates(units: Sequence[Unit], config: BuildConfig) -> None:
             target["duplicate_of"] = earlier or None
 
 
-def _split(family: str, config: BuildConfig) -> str:
-    """By hash of the family, so that it does not depend on what else the list holds."""
-    digest = hashlib.sha256(f"{config.split.seed}\0{family}".encode()).digest()
-    share = int.from_bytes(digest[:8], "big") / 2**64
-    if share < config.split.test:
-        return "test"
-    return "validation" if share < config.split.test + config.split.validation else "train"
-
-
 # Tables ----------------------------------------------------------------------------------------------------
 
 
@@ -225,7 +224,6 @@ def _write_tables(units: Sequence[Unit], config: BuildConfig, out: Path, reporte
     with ShardWriter(out, "repositories", REPOSITORIES, **sizes) as writer:
         for unit in units:
             row = unit.repository
-            row["split"] = row["split"] or _split(row["family"], config)
             places[row["id"]] = {"commit": row["commit"], "split": row["split"]}
             writer.write(row, 1024)
     tables = {"repositories": shard_entries(writer.shards)}

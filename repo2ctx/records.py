@@ -205,10 +205,9 @@ class Repository:
     name: str
     commit: str
     ref: str
-    family: str
-    split: str
     license: str
     refused: str  # why it was not taken at all ("" if it was), and then it has nothing of the following
+    roots: tuple[str, ...] = ()  # root commits; none where the history is cut, or was not looked at
     languages: tuple[LanguageShare, ...] = ()
     targets: tuple[GuardedTarget, ...] = ()  # at most one of each style
     considered: tuple[Considered, ...] = ()

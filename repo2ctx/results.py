@@ -25,6 +25,9 @@ class BuildResult:
     packed: dict[str, dict[str, int]] = field(default_factory=dict)
     refused: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
+    left_out: list[Failure] = field(
+        default_factory=list
+    )  # repositories that would tie two splits; trying again is no help
     teacher_tokens: int = 0  # spent on a teacher now and in the runs that this one went on from
     unchanged: bool = False
 

@@ -33,6 +33,7 @@ SETTINGS = {
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
     "core.alternateRefsCommand": "true",
+    "core.commitGraph": "false",  # it lies with the objects, and could say that a commit has no parents
     "core.pager": "cat",
     "core.fsync": "all",  # a cache that a power cut left half written would be read as it is
     "protocol.allow": "never",

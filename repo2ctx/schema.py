@@ -23,7 +23,7 @@ from repo2ctx.manifest import ManifestError, parse_manifest
 from repo2ctx.mapped import MappedTable, Shard
 from repo2ctx.records import Document, Edge, GuardedTarget, Repository, SourceFile
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 MANIFEST = "manifest.json"
 SPLITS = ("train", "validation", "test")
 
@@ -63,6 +63,7 @@ REPOSITORIES = pa.schema(
         ("name", pa.string()),
         ("commit", pa.string()),
         ("ref", pa.string()),
+        ("roots", pa.list_(pa.string())),
         ("family", pa.string()),
         ("split", pa.string()),
         ("license", pa.string()),
@@ -168,8 +169,9 @@ def repository_row(repository: Repository) -> dict[str, Any]:
         "name": repository.name,
         "commit": repository.commit,
         "ref": repository.ref,
-        "family": repository.family,
-        "split": repository.split,
+        "roots": list(repository.roots),
+        "family": "",  # family and split are given at assembly, when all repositories are known
+        "split": "",
         "license": repository.license,
         "languages": [asdict(share) for share in repository.languages],
         "targets": [_target_row(guarded) for guarded in repository.targets],
@@ -383,14 +385,10 @@ class Dataset:
         columns: Sequence[str] | None,
     ) -> Iterator[pa.RecordBatch]:
         with source:
-            schema = pa.ipc.open_stream(source).schema
-            if not schema.equals(wanted):
+            if not pa.ipc.open_stream(source).schema.equals(wanted):
                 raise pa.ArrowInvalid("its columns are not those of this table")
-            options = pa.ipc.IpcReadOptions(
-                included_fields=[schema.get_field_index(c) for c in columns] if columns is not None else None
-            )
             source.seek(0)
-            reader = pa.ipc.open_stream(source, options=options)
+            reader = pa.ipc.open_stream(source, options=_reading(source, columns))
             for number in numbers:
                 # The reader takes its next message from wherever the file stands.
                 source.seek(shard.offsets[number])
@@ -447,8 +445,18 @@ def rebuild(out: Path) -> str:
     return f"put back a sound copy, or remove {out} and run the same `repo2ctx build` again"
 
 
-def stream_batches(folder: Path) -> Iterator[pa.RecordBatch]:
-    """The batches of the Arrow streams in a folder, one by one."""
+def stream_batches(folder: Path, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The batches of the Arrow streams in a folder, one by one; only the named columns are decompressed."""
     for path in sorted(folder.glob("*.arrow")):
         with pa.memory_map(str(path)) as source:
-            yield from pa.ipc.open_stream(source)
+            options = _reading(source, columns)
+            yield from pa.ipc.open_stream(source, options=options)
+
+
+def _reading(source: pa.MemoryMappedFile, columns: Sequence[str] | None) -> pa.ipc.IpcReadOptions:
+    """How to read the named columns of a stream alone; the file is left at its beginning."""
+    schema = pa.ipc.open_stream(source).schema
+    source.seek(0)
+    return pa.ipc.IpcReadOptions(
+        included_fields=[schema.get_field_index(c) for c in columns] if columns is not None else None
+    )

@@ -40,6 +40,10 @@ _WAYS = {
     errno.EIO: "check the disk",
 }
 
+_ASSIGNED = (
+    "assigned"  # in the state: families and splits that stay, since the manifest that told them goes before the next
+)
+
 
 def unit_key(spec: RepoSpec) -> str:
     """What a unit is made from, besides the configuration."""
@@ -95,11 +99,25 @@ def already_finished(out: Path, identity: dict[str, Any], reporter: Reporter) ->
             _check_shards(out, earlier)
             clear(out)  # whatever a build that was killed at its very end has left
             return True
+        assigned = _splits_of(out, earlier)
         _take_over(out, earlier, identity)
+    else:
+        assigned = earlier.get(_ASSIGNED, {})
     if not same:
         reporter.notice(f"the list has changed: {len(added)} entries new or altered, {len(removed)} gone")
-    write_json(state, identity)
+    write_json(state, {**identity, _ASSIGNED: assigned})
     return False
+
+
+def earlier_splits(out: Path) -> dict[str, list[str]]:
+    """The name of each repository of the build that the one under way goes on from -> its family and split there."""
+    found: dict[str, list[str]] = _read_state(out / WORK / "state.json").get(_ASSIGNED, {})
+    return found
+
+
+def _splits_of(out: Path, manifest: dict[str, Any]) -> dict[str, list[str]]:
+    rows = Dataset(out, manifest).rows("repositories", ("name", "family", "split"))
+    return {row["name"]: [row["family"], row["split"]] for row in rows}
 
 
 def _read_state(path: Path) -> dict[str, Any]:

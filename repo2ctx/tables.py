@@ -30,7 +30,11 @@ def print_result(result: BuildResult, as_json: bool) -> None:
         console.print(
             f"failed: {printable(failure.source)} (line {failure.line}): {printable(failure.reason)}", markup=False
         )
+    for left in result.left_out:
+        console.print(f"{printable(left.source)} (line {left.line}): {printable(left.reason)}", markup=False)
     state = "nothing to do: it is finished" if result.unchanged else "finished"
+    if result.left_out:
+        state = "finished but for what was left out"
     if result.failures:
         state = "finished but for the failures; run the same command again to try those once more"
     console.print(f"{result.out}: {state}", markup=False)
@@ -41,7 +45,8 @@ def _files_table(result: BuildResult, seconds: float) -> Table:
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     failed = f" ({len(result.failures)} failed)" if result.failures else ""
-    table.add_row("repositories", f"{result.repositories:,}{failed}")
+    left_out = f" ({len(result.left_out)} left out)" if result.left_out else ""
+    table.add_row("repositories", f"{result.repositories:,}{failed}{left_out}")
     dropped = {fate: n for fate, n in result.fates.items() if fate != KEPT}
     table.add_row("files kept", f"{result.fates.get(KEPT, 0):,}")
     reasons = ", ".join(f"{fate} {n:,}" for fate, n in sorted(dropped.items(), key=lambda x: (-x[1], x[0])))
@@ -107,6 +112,7 @@ def _as_dict(result: BuildResult, seconds: float) -> dict[str, object]:
         "packed": result.packed,
         "no_row": dict(result.refused),
         "failures": [{"source": f.source, "line": f.line, "reason": f.reason} for f in result.failures],
+        "left_out": [{"source": f.source, "line": f.line, "reason": f.reason} for f in result.left_out],
         "unchanged": result.unchanged,
         "seconds": seconds,
     }

@@ -12,7 +12,7 @@ import resource
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from repo2ctx.choosing import Choice, choose
 from repo2ctx.config import BuildConfig
 from repo2ctx.crawl import CrawlOptions, open_snapshot
 from repo2ctx.guarding import Guarded, changed, without_sources
+from repo2ctx.history import root_commits
 from repo2ctx.languages import languages
 from repo2ctx.leakage import TARGET_SOURCE
 from repo2ctx.prompt import Boundary
@@ -79,9 +80,10 @@ def build_unit(task: UnitTask) -> UnitSummary:
         if admission.refused:
             summary = _write_refused(task, admission, snapshot.commit, aside)
         else:
+            roots = root_commits(task.spec, snapshot, task.crawl) if task.config.split.by_root else ()
             with _writer(aside, "spool", _SPOOL, "lz4") as spool:
                 analysis = analyse(snapshot, task.config, sandbox, partial(_spool, spool), outlined=True)
-            summary = _write(task, analysis, admission, snapshot.commit, sandbox, aside)
+            summary = _write(task, analysis, admission, snapshot.commit, roots, sandbox, aside)
             shutil.rmtree(aside / "spool")
     summary = replace(summary, seconds=round(time.monotonic() - start, 3), peak_bytes=_peak_bytes())
     write_json(aside / "summary.json", asdict(summary))
@@ -125,7 +127,13 @@ def _prepared(
 
 
 def _write(
-    task: UnitTask, analysis: Analysis, admission: Admission, commit: str, sandbox: Sandbox, folder: Path
+    task: UnitTask,
+    analysis: Analysis,
+    admission: Admission,
+    commit: str,
+    roots: tuple[str, ...],
+    sandbox: Sandbox,
+    folder: Path,
 ) -> UnitSummary:
     spec, config = task.spec, task.config
     identity = f"{spec.name}@{commit}"
@@ -156,6 +164,7 @@ def _write(
             writer.write(edge_row(identity, edge), _ROW_BYTES)
     repository = replace(
         _repository(spec, commit, admission),
+        roots=roots,
         languages=tuple(written.languages),
         targets=guarded.targets(),
         considered=tuple(choice.considered),
@@ -183,8 +192,6 @@ def _repository(spec: RepoSpec, commit: str, admission: Admission) -> Repository
         name=spec.name,
         commit=commit,
         ref=spec.ref or "HEAD",
-        family=spec.name,
-        split="",  # given at assembly, when all families are known
         license=admission.license,
         refused=admission.refused,
     )
@@ -276,7 +283,7 @@ def restore_unit(dataset: Dataset, repository: dict[str, Any], folder: Path) -> 
         peak_bytes=0,
     )
     targets = [{**target, "duplicate_of": None} for target in repository["targets"]]
-    write_json(aside / "repository.json", {**repository, "split": "", "targets": targets})
+    write_json(aside / "repository.json", {**repository, "family": "", "split": "", "targets": targets})
     write_json(aside / "summary.json", asdict(summary))
     finish_folder(aside, folder)
 
@@ -289,8 +296,8 @@ class Unit:
     repository: dict[str, Any]
     summary: UnitSummary
 
-    def batches(self, table: str) -> Iterator[pa.RecordBatch]:
-        return stream_batches(self.folder / table)
+    def batches(self, table: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        return stream_batches(self.folder / table, columns)
 
 
 def read_unit(folder: Path) -> Unit:

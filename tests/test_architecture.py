@@ -62,6 +62,7 @@ def test_pure_modules_stay_pure():
     assert ours("repo2ctx.records") == set()
     assert ours("repo2ctx.prompt") <= {"repo2ctx.records"}
     assert ours("repo2ctx.overlap") == set()
+    assert ours("repo2ctx.families") == set()
     assert ours("repo2ctx.packing") == set()
     assert ours("repo2ctx.order") <= {"repo2ctx.records"}
     assert ours("repo2ctx.schema") <= {"repo2ctx.records", "repo2ctx.errors", "repo2ctx.mapped", "repo2ctx.manifest"}
