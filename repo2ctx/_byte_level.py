@@ -14,7 +14,8 @@ A token whose own bytes do not merge to it is never made, for the same reason, a
 three or more parts goes in last, since two neighbours never spell it.
 
 All this is checked when a tokenizer is loaded, on every token (up to a second for 150,000). Some texts go another way:
-those with a character that the two see differently (`_hf_splits`), and long runs of blanks, on which tiktoken panics.
+those with a character that the two see differently (`_hf_splits`) or that the vocabulary cannot write, and those with long
+runs of blanks, on which tiktoken panics.
 """
 
 from __future__ import annotations
@@ -36,6 +37,13 @@ Ids = npt.NDArray[np.int32]
 _BLOCK = 1 << 15
 # No character below U+0300 is changed by NFC, alone or with its neighbours.
 _MAY_BE_COMPOSED = re.compile("[\u0300-\U0010ffff]")
+
+
+# A byte-level vocabulary writes a byte as one character: as itself where that is printable, else from U+0100 on.
+_PRINTABLE = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
+_OTHERS = tuple(byte for byte in range(256) if byte not in _PRINTABLE)
+_CHARACTERS = "".join(map(chr, (*_PRINTABLE, *range(256, 256 + len(_OTHERS)))))
+_BYTE_OF = dict.fromkeys(_OTHERS, "\uffff") | {256 + i: byte for i, byte in enumerate(_OTHERS)}
 
 
 def has_long_run(text: str) -> bool:
@@ -72,20 +80,24 @@ class Added:
 class ByteLevelEngine:
     """A Hugging Face tokenizer without its control tokens.
 
-    ids: rank -> id. raw, composed: added tokens, looked for before and after normalisation. nfc: the normaliser, if any.
+    ids: rank -> id. lacking: finds characters that the vocabulary cannot write. raw, composed: added tokens, looked for
+    before and after normalisation. nfc: the normaliser, if any.
     """
 
     splitting: Splitting
     encoding: tiktoken.Encoding
     ids: Ids
     token_bytes: Mapping[int, bytes]
+    lacking: re.Pattern[str] | None
     raw: Added | None
     composed: Added | None
     nfc: tokenizers.normalizers.Normalizer | None
 
     def encode(self, text: str) -> Ids | None:
         """The ids of a text; None where only `tokenizers` itself is known to give them."""
-        if has_long_run(text) or (not text.isascii() and odd_characters(self.splitting).search(text)):
+        if has_long_run(text) or (self.lacking and self.lacking.search(text)):
+            return None
+        if not text.isascii() and odd_characters(self.splitting).search(text):
             return None
         found: list[npt.NDArray[np.int32]] = []
         for part, number in self._parts(text):
@@ -116,22 +128,24 @@ def byte_level_engine(data: Mapping[str, Any], tokenizer: tokenizers.Tokenizer) 
         raise UnfitError("its decoder is not ByteLevel")
     nfc = _nfc(data.get("normalizer"), tokenizer)
     raw, composed = (_added(tokenizer, nfc, after) for after in (False, True))
-    tokens, whole = _mergeable(data["model"])
     vocabulary: dict[str, int] = data["model"]["vocab"]
-    byte_of = _byte_of_character()
-    ranks = {bytes([byte]): byte for byte in range(256)}
-    ids = [vocabulary[character] for character in sorted(byte_of, key=byte_of.__getitem__)]
-    for token in chain(tokens, whole):
-        ranks[bytes(map(byte_of.__getitem__, token))] = len(ids)
+    spelled = {token: _bytes_of(token) for token in vocabulary}
+    bytes_there = {spelled[character]: vocabulary[character] for character in _CHARACTERS if character in vocabulary}
+    ranks: dict[bytes, int] = {byte: byte[0] for byte in bytes_there}
+    ids = [bytes_there.get(bytes([byte]), -1) for byte in range(256)]
+    for token in chain(*_mergeable(data["model"], spelled)):
+        ranks[spelled[token]] = len(ids)
         ids.append(vocabulary[token])
     try:
         encoding = tiktoken.Encoding("byte-level", pat_str=splitting.pattern, mergeable_ranks=ranks, special_tokens={})
     except ValueError as error:
         raise UnfitError(f"tiktoken refuses it ({error})") from error
-    token_bytes = {number: _bytes_of(token, byte_of) for token, number in vocabulary.items()}
+    # What is no spelling of bytes is an added token that stands in the vocabulary as it is.
+    token_bytes = {number: spelled[token] or token.encode("utf-8") for token, number in vocabulary.items()}
     added = tokenizer.get_added_tokens_decoder().items()
     token_bytes |= {number: token.content.encode("utf-8") for number, token in added}
-    return ByteLevelEngine(splitting, encoding, np.asarray(ids, np.int32), token_bytes, raw, composed, nfc)
+    lacking = _lacking({byte for byte in range(256) if ids[byte] < 0})
+    return ByteLevelEngine(splitting, encoding, np.asarray(ids, np.int32), token_bytes, lacking, raw, composed, nfc)
 
 
 def _nfc(normalizer: object, tokenizer: tokenizers.Tokenizer) -> tokenizers.normalizers.Normalizer | None:
@@ -166,7 +180,7 @@ def _added(
     )
 
 
-def _mergeable(model: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+def _mergeable(model: Mapping[str, Any], spelled: Mapping[str, bytes]) -> tuple[list[str], list[str]]:
     """The tokens that merges make, in their order, and those that only a whole piece of text makes. Raises UnfitError."""
     if model.get("type", "BPE") != "BPE" or model.get("dropout"):
         raise UnfitError("its model is not BPE, or drops merges at random")
@@ -175,18 +189,17 @@ def _mergeable(model: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     if model.get("continuing_subword_prefix") or model.get("end_of_word_suffix"):
         raise UnfitError("its model marks parts of words")
     vocabulary: dict[str, int] = model["vocab"]
-    characters = _byte_of_character().keys()
-    if not characters <= vocabulary.keys() or len(set(vocabulary.values())) < len(vocabulary):
-        raise UnfitError("its vocabulary lacks a byte, or has one id twice")
+    if len(set(vocabulary.values())) < len(vocabulary):
+        raise UnfitError("its vocabulary has one id twice")
     merges = [_pair(merge) for merge in model["merges"] if not str(merge).startswith("#version")]
     places = _places(merges)
-    alone = tokenizers.models.BPE(vocab=vocabulary, merges=merges, cache_capacity=0)
+    alone = tokenizers.models.BPE(vocab=vocabulary, merges=merges, cache_capacity=0).tokenize
     made, whole = [], []
     for token, number in vocabulary.items():
-        if len(token) == 1 or not characters >= set(token):
+        if len(spelled[token]) < 2:
             continue  # a byte; or what no text is ever turned into
-        parts = alone.tokenize(token)
-        if [part.id for part in parts] == [number]:
+        parts = alone(token)
+        if len(parts) == 1 and parts[0].id == number:
             made.append(token)
         elif model.get("ignore_merges"):
             if len(parts) < 3:
@@ -215,15 +228,21 @@ def _places(merges: Sequence[tuple[str, str]]) -> dict[str, int]:
     return places
 
 
-def _byte_of_character() -> dict[str, int]:
-    """The characters that stand for bytes in a byte-level vocabulary: printable Latin-1 for itself, the others from U+0100 on."""
-    plain = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    others = (byte for byte in range(256) if byte not in plain)
-    return {chr(byte): byte for byte in plain} | {chr(256 + i): byte for i, byte in enumerate(others)}
-
-
-def _bytes_of(token: str, byte_of: Mapping[str, int]) -> bytes:
+def _bytes_of(token: str) -> bytes:
+    """The bytes that a token spells; none if it is no spelling of bytes."""
     try:
-        return bytes(map(byte_of.__getitem__, token))
-    except KeyError:  # an added token that stands in the vocabulary as it is
-        return token.encode("utf-8")
+        return token.translate(_BYTE_OF).encode("latin-1")
+    except UnicodeEncodeError:
+        return b""
+
+
+def _lacking(missing: set[int]) -> re.Pattern[str] | None:
+    """Finds the characters that are written with a byte that the vocabulary lacks; `tokenizers` drops such bytes."""
+    if missing & set(range(0x80, 0xC0)):
+        raise UnfitError("its vocabulary lacks bytes that most characters need")
+    ranges = [(byte, byte) for byte in missing if byte < 0x80]
+    ranges += [((byte & 0x1F) << 6, (byte & 0x1F) << 6 | 0x3F) for byte in missing & set(range(0xC2, 0xE0))]
+    ranges += [((byte & 0x0F) << 12, (byte & 0x0F) << 12 | 0xFFF) for byte in missing & set(range(0xE0, 0xF0))]
+    ranges += [((byte & 0x07) << 18, (byte & 0x07) << 18 | 0x3FFFF) for byte in missing & set(range(0xF0, 0xF4))]
+    spans = (f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in sorted(ranges))
+    return re.compile(f"[{''.join(spans)}]") if ranges else None

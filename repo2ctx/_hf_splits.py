@@ -25,7 +25,7 @@ class UnfitError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Splitting:
-    """pattern: for tiktoken. classes: the character classes in it, disjoint but for the first ones of a letter.
+    """pattern: for tiktoken, made quick. classes: the character classes in it, disjoint but for the first ones of a letter.
 
     numbers: whether Rust's own idea of a number cuts as well.
     """
@@ -35,11 +35,12 @@ class Splitting:
     numbers: bool = False
 
 
+_BLANKS = r"|\s+(?!\S)|\s+"
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 # The text is cut at numbers first, so blanks see the end of their piece there: they are not followed by a word.
-_GPT2_CUT_AT_NUMBERS = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+|NUMBER| ?[^\s\p{L}\p{N}]+|\s+(?![^\s\p{N}])|\s+"
+_BLANKS_BEFORE_NUMBERS = r"|\s+(?![^\s\p{N}])|\s+"
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-_ENDS = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+_ENDS = r"\s*[\r\n]+" + _BLANKS
 _LLAMA3 = rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{_ENDS}"
 _QWEN2 = rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{_ENDS}"
 _QWEN35 = (
@@ -70,17 +71,29 @@ def splitting_of(pre_tokenizer: object) -> Splitting:
         raise UnfitError("its pre-tokenizer does not end in a plain ByteLevel")
     own = parts[-1].get("use_regex", True)
     if kinds == ["ByteLevel"] and own:
-        return Splitting(_GPT2, _PLAIN_CLASSES)
+        return Splitting(quick(_GPT2), _PLAIN_CLASSES)
     if kinds == ["Digits", "ByteLevel"] and own:
         number = r"\p{N}" if parts[0].get("individual_digits") else r"\p{N}+"
-        return Splitting(_GPT2_CUT_AT_NUMBERS.replace("NUMBER", number), _PLAIN_CLASSES, numbers=True)
+        words = _GPT2.removesuffix(_BLANKS).replace(r" ?\p{N}+", number)
+        return Splitting(quick(words + _BLANKS_BEFORE_NUMBERS), _PLAIN_CLASSES, numbers=True)
     if kinds == ["Split", "ByteLevel"] and not own:
-        pattern = (parts[0].get("pattern") or {}).get("Regex")
+        pattern = str((parts[0].get("pattern") or {}).get("Regex"))
         how = (str(parts[0].get("behavior")), bool(parts[0].get("invert")))
         if pattern in _KNOWN and how in (("Isolated", False), ("Removed", True)):
-            return Splitting(pattern, _KNOWN[pattern])
+            return Splitting(quick(pattern), _KNOWN[pattern])
         raise UnfitError("it cuts texts by a pattern that repo2ctx does not know")
     raise UnfitError(f"it cuts texts in a way that repo2ctx does not know ({', '.join(map(str, kinds))})")
+
+
+def quick(pattern: str) -> str:
+    """The same pattern with what comes before its look-ahead in a group, which makes fancy-regex (tiktoken's engine) leave all
+    of that to an automaton: 1.3 to 1.9 times the speed. Other patterns are given back as they are."""
+    if re.search(r"\(\?[a-zA-Z-]+\)", pattern):
+        return pattern  # its flags may reach beyond a group
+    for blanks in (_BLANKS, _BLANKS_BEFORE_NUMBERS):
+        if pattern.endswith(blanks):
+            return f"(?:{pattern.removesuffix(blanks)}){blanks}"
+    return pattern
 
 
 def _flat(pre_tokenizer: object) -> list[Mapping[str, Any]]:

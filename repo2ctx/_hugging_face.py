@@ -131,7 +131,9 @@ def _quicken(tokenizer: HuggingFaceTokenizer, data: dict[str, Any]) -> None:
     try:
         tokenizer.engine = byte_level_engine(data, tokenizer.tokenizer)
     except UnfitError as error:
-        tokenizer.notice = f"tokenizer {tokenizer.name!r}: {error}; it runs on its own code, which is several times slower than tiktoken's"
+        tokenizer.notice = (
+            f"tokenizer {tokenizer.name!r}: {error}; its own code encodes, several times slower than tiktoken's"
+        )
         return
     for text in (*TEXTS, *tokenizer.control_tokens()):
         if not tokenizer.agrees(text):

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ import tiktoken
 import tiktoken_ext.openai_public
 
 from repo2ctx._byte_level import has_long_run
+from repo2ctx._hf_splits import quick
 from repo2ctx.config import TokensConfig
 from repo2ctx.crawl import default_cache
 from repo2ctx.errors import TokenizerError
@@ -75,7 +77,8 @@ def tiktoken_encoding(name: str, config: TokensConfig) -> TiktokenTokenizer:
         raise TokenizerError(f"tokenizer {name!r}: tiktoken has no such encoding; it has {', '.join(sorted(known))}")
     _provide_vocabulary(encoding_name)
     try:
-        encoding = tiktoken.get_encoding(encoding_name)
+        parameters = tiktoken_ext.openai_public.ENCODING_CONSTRUCTORS.get(encoding_name)
+        encoding = _encoding(**parameters()) if parameters else tiktoken.get_encoding(encoding_name)
     except Exception as error:
         raise TokenizerError(
             f"tokenizer {name!r}: its vocabulary cannot be had ({error}); without a network use tiktoken:o200k_base "
@@ -88,6 +91,10 @@ def tiktoken_encoding(name: str, config: TokensConfig) -> TiktokenTokenizer:
     return TiktokenTokenizer(
         name, hashlib.sha256(f"{name}\0{eos}".encode()).hexdigest(), (), eos, encoding.n_vocab, encoding
     )
+
+
+def _encoding(*, name: str, pat_str: str, **others: Any) -> tiktoken.Encoding:
+    return tiktoken.Encoding(name, pat_str=quick(pat_str), **others)
 
 
 def _provide_vocabulary(name: str) -> None:
@@ -128,7 +135,9 @@ def _llama3_special_tokens() -> dict[str, int]:
     return {f"<|{name}|>": 128000 + i for i, name in enumerate(names)}
 
 
-_LLAMA3 = _Known("cl100k_base", _llama3_special_tokens(), "<|begin_of_text|>", "<|end_of_text|>")
+# Meta's own words: tiktoken's cl100k_base of today cuts blanks at the end of a text otherwise.
+_LLAMA3_PATTERN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_LLAMA3 = _Known(_LLAMA3_PATTERN, _llama3_special_tokens(), "<|begin_of_text|>", "<|end_of_text|>")
 _CL100K = _Known("cl100k_base", {"<|endoftext|>": 100257}, "", "<|endoftext|>")
 _O200K = _Known("o200k_base", {"<|endoftext|>": 199999}, "", "<|endoftext|>")
 _KNOWN_FILES = {
@@ -139,7 +148,7 @@ _KNOWN_FILES = {
 
 
 def vocabulary_file(path: Path, config: TokensConfig) -> TiktokenTokenizer:
-    """A vocabulary in tiktoken's format; `config` says what the file does not, unless we know it by its hash. Raises TokenizerError."""
+    """A vocabulary in tiktoken's format; `config` says what the file does not, unless we know it. Raises TokenizerError."""
     try:
         data = path.read_bytes()
         ranks = _parse_ranks(data)
@@ -164,7 +173,7 @@ def vocabulary_file(path: Path, config: TokensConfig) -> TiktokenTokenizer:
         _provide_vocabulary(pattern)
         pattern = getattr(tiktoken_ext.openai_public, pattern)()["pat_str"]
     try:
-        encoding = tiktoken.Encoding(path.name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
+        encoding = _encoding(name=path.name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
     except Exception as error:
         raise TokenizerError(f"tokenizer {path}: tiktoken refuses it ({error}); check tokens.pattern") from error
     bos = (special[known.bos],) if known and known.bos else ()
