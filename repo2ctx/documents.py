@@ -60,10 +60,11 @@ class Made:
 @dataclass(frozen=True, slots=True)
 class FitSummary:
     """documents: for each length, in the order written. refused: for each length and style without a document (`32k line`),
-    why."""
+    why. notice: what the tokenizer had to say."""
 
     documents: dict[str, list[Made]]
     refused: dict[str, str]
+    notice: str
 
 
 @lru_cache(maxsize=1)
@@ -96,7 +97,7 @@ def fit_repository(task: FitTask) -> FitSummary:
                 writer.write_batch(packed_batch([document]))
                 writer.flush()
                 made.setdefault(name, []).append(_made(size, document))
-    summary = FitSummary(made, refused)
+    summary = FitSummary(made, refused, tokenizer.notice)
     write_json(aside / "summary.json", asdict(summary))
     finish_folder(aside, task.folder)
     return summary
@@ -134,7 +135,7 @@ def leaks(document: Document, target: str, tokenizer: Tokenizer, config: Leakage
 def read_fit_summary(folder: Path) -> FitSummary:
     found = json.loads((folder / "summary.json").read_text("utf-8"))
     documents = {name: [Made(**made) for made in documents] for name, documents in found["documents"].items()}
-    return FitSummary(documents, found["refused"])
+    return FitSummary(documents, found["refused"], found["notice"])
 
 
 def read_document(folder: Path, length: str, number: int) -> Document:

@@ -221,7 +221,7 @@ class _Reader:
             yield (index, *found.pop(self._files[index].row))
 
     def encode(self, text: str) -> Ids:
-        return np.asarray(self._tokenizer.encode(text), np.int32)
+        return self._tokenizer.encode_array(text)
 
     def beginning(self, text: str, tokens: int) -> tuple[str, Ids]:
         """The longest beginning of a text within `tokens`, whole lines where that loses little, and its ids."""

@@ -86,12 +86,16 @@ def make_documents(tasks: Sequence[FitTask], out: Path, workers: Workers, report
     for _ in range(len(tasks) - len(todo)):
         reporter.advance("")
     failures = []
+    notices: set[str] = set()
     for outcome in workers.run(fit_repository, todo):
         identity = todo[outcome.index].repository["id"]
         if outcome.result is None:
             failure = Failure(identity, 0, f"its rows could not be made: {outcome.error}")
             failures.append(failed(outcome, failure, out, reporter))
             continue
+        if (notice := outcome.result.notice) and notice not in notices:
+            notices.add(notice)
+            reporter.notice(notice)
         sizes = ", ".join(
             f"{name} {' + '.join(format(d.tokens, ',') for d in made)}"
             for name, made in outcome.result.documents.items()

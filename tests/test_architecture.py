@@ -90,7 +90,9 @@ def test_only_crawl_reaches_the_network():
             or (name, reaching) == ("repo2ctx.teacher_client", {"openai", "httpx2"})
         ), name
     # the one other door: a tokenizer asked for by its Hub name
-    assert {n for n, f in GRAPH.items() if any(i.startswith("huggingface_hub") for i in f)} == {"repo2ctx.tokens"}
+    assert {n for n, f in GRAPH.items() if any(i.startswith("huggingface_hub") for i in f)} == {
+        "repo2ctx._hugging_face"
+    }
 
 
 def test_languages_know_only_their_contract():
