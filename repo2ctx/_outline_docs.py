@@ -35,7 +35,8 @@ _DIRECTIVE = re.compile(
     r"\s*(?:!|-\*-|coding[:=]|vim?:|go:\w|\+build|nolint|eslint|jshint|jslint|prettier-|tslint|istanbul|c8 |@ts-|@flow|@jsx"
     r"|@format|@no(?:flow|format)|<reference|global[s ]|#__|type: ?ignore|noqa|pylint|mypy|pragma|fmt: ?o|yapf|isort|flake8"
     r"|ruff:|rubocop|frozen_string_literal|:(?:no|start|stop|end)?doc|typed:|phpcs|@codingStandards|@phpstan|@psalm|clang-format"
-    r"|NOLINT|IWYU|NOSONAR|CHECKSTYLE|@formatter|language=|Auto-?generated|authors?\b|@author|created (?:by|on)|\$\w+.*\$)"
+    r"|NOLINT|IWYU|NOSONAR|CHECKSTYLE|@formatter|language=|Auto-?generated|authors?\b|@author|created (?:by|on)"
+    r"|\$[A-Z]\w{1,20}[:$])"
     r"|(?:[\w.@-]+://|www\.)\S+\s*\Z",
     re.IGNORECASE,
 )

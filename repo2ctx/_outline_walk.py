@@ -16,6 +16,7 @@ from tree_sitter import Node
 from repo2ctx._outline_docs import MARK, Doc, read_doc
 from repo2ctx.languages._shapes import Part, Shape, tabled
 
+_MOST_ITEMS = 20_000  # of one file; a longer outline would say no more
 _LONGEST_HEAD = 500  # bytes, of a declaration without a body too
 _LONGEST_VALUE = 100  # bytes of a constant or a field with its value, on one line
 _LONGEST_LIST = 400  # bytes of what names the exports of a file, on any number of lines
@@ -104,6 +105,9 @@ class Walk:
         while stack:
             frame = stack[-1]
             node = next(frame.nodes, None)
+            if node is not None and len(self._items) >= _MOST_ITEMS:
+                self._gap(frame.indent)
+                frame.nodes, node = iter(()), None
             if node is not None:
                 below = self._visit(node, frame)
                 if below is not None:
@@ -140,8 +144,12 @@ class Walk:
             self._comments.clear()
             self._prefix = None
             if part.kind == "gap":
-                self._items.append(Item("gap", self._indent(node, frame)))
+                self._gap(self._indent(node, frame))
         return None
+
+    def _gap(self, indent: str) -> None:
+        if not self._items or self._items[-1].kind != "gap":
+            self._items.append(Item("gap", indent))
 
     def _unwrapped(self, node: Node) -> Node:
         """What a decorated, exported or otherwise wrapped node declares."""
