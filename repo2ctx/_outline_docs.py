@@ -14,14 +14,14 @@ MARK = "…"
 
 _PARAGRAPH = 400  # characters
 _SENTENCE = 160  # characters from which a sentence is cut between two words
-_SHORTEST = 8  # characters: a stop before is part of a name
+_SHORTEST = 4  # characters: a stop before is part of a name
 _MOST_LINES = 200  # of one comment that are looked at
 _LONGEST_LINE = 1000
 _BLOCK = re.compile(r"/\*[*!]?")
 _LINE = re.compile(r"//[/!]?|#+[!:]?")
 _QUOTE = re.compile(r"([A-Za-z]{0,2})(\"\"\"|'''|\"|')")
 _STAR = re.compile(r"\*(?!\*)[ \t]?")
-_WORDS = re.compile(r"[^\W\d_]{2,}.*?[^\W\d_]{2,}|[^\x00-\x7f]*[^\W\d_\x00-\x7f]", re.DOTALL)
+_WORDS = re.compile(r"[^\W\d_]{2,}\b.*?\b[^\W\d_]{2,}|[^\x00-\x7f]*[^\W\d_\x00-\x7f]", re.DOTALL)
 _STOP = re.compile(r"[.!?](?=[\"')`*\]]*(?:\s|\Z))|。")
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.?g|i\.?e|etc|vs|cf|approx|resp|incl|no|fig|[A-Za-z])|\.)\Z", re.IGNORECASE)
 _LICENCE = re.compile(
@@ -34,8 +34,9 @@ _LICENCE = re.compile(
 _DIRECTIVE = re.compile(
     r"\s*(?:!|-\*-|coding[:=]|vim?:|go:\w|\+build|nolint|eslint|jshint|jslint|prettier-|tslint|istanbul|c8 |@ts-|@flow|@jsx"
     r"|@format|@no(?:flow|format)|<reference|global[s ]|#__|type: ?ignore|noqa|pylint|mypy|pragma|fmt: ?o|yapf|isort|flake8"
-    r"|ruff:|rubocop|frozen_string_literal|:(?:no|start|stop|end)?doc|typed:|phpcs|@codingStandards|@phpstan|@psalm|clang-format"
-    r"|NOLINT|IWYU|NOSONAR|CHECKSTYLE|@formatter|language=|Auto-?generated|authors?\b|@author|created (?:by|on)|\$\w+.*\$)"
+    r"|ruff:|rubocop|frozen_string_literal|:(?:no|start|stop|end)?doc|:markup:|typed:|phpcs|@codingStandards|@phpstan|@psalm|clang-format"
+    r"|NOLINT|IWYU|NOSONAR|CHECKSTYLE|@formatter|language=|Auto-?generated|authors?\b|@author|created (?:by|on)"
+    r"|\$[A-Z]\w{1,20}[:$])"
     r"|(?:[\w.@-]+://|www\.)\S+\s*\Z",
     re.IGNORECASE,
 )

@@ -16,6 +16,7 @@ from tree_sitter import Node
 from repo2ctx._outline_docs import MARK, Doc, read_doc
 from repo2ctx.languages._shapes import Part, Shape, tabled
 
+_MOST_ITEMS = 20_000  # of one file; a longer outline would say no more
 _LONGEST_HEAD = 500  # bytes, of a declaration without a body too
 _LONGEST_VALUE = 100  # bytes of a constant or a field with its value, on one line
 _LONGEST_LIST = 400  # bytes of what names the exports of a file, on any number of lines
@@ -104,6 +105,9 @@ class Walk:
         while stack:
             frame = stack[-1]
             node = next(frame.nodes, None)
+            if node is not None and len(self._items) >= _MOST_ITEMS:
+                self._gap(frame.indent)
+                frame.nodes, node = iter(()), None
             if node is not None:
                 below = self._visit(node, frame)
                 if below is not None:
@@ -126,9 +130,8 @@ class Walk:
         elif (private := shape.section(node)) is not None:
             frame.private = private
             self._comments.clear()
-            self._items.append(
-                Item("line", self._indent(node, frame), self._text(node.start_byte, node.end_byte), "type")
-            )
+            end = node.end_byte + self._source.startswith(b":", node.end_byte)
+            self._items.append(Item("line", self._indent(node, frame), self._text(node.start_byte, end), "type"))
         elif node.is_named:
             inner = self._unwrapped(node)
             part = shape.look(inner, frame.around) or tabled(shape, inner)
@@ -140,8 +143,12 @@ class Walk:
             self._comments.clear()
             self._prefix = None
             if part.kind == "gap":
-                self._items.append(Item("gap", self._indent(node, frame)))
+                self._gap(self._indent(node, frame))
         return None
+
+    def _gap(self, indent: str) -> None:
+        if not self._items or self._items[-1].kind != "gap":
+            self._items.append(Item("gap", indent))
 
     def _unwrapped(self, node: Node) -> Node:
         """What a decorated, exported or otherwise wrapped node declares."""
@@ -170,7 +177,7 @@ class Walk:
         elif part.kind == "cut":
             self._cut(item, start, end, inner, part)
         else:
-            below = self._open(item, start, end, inner, part, frame)
+            below = self._open(item, start, end, inner, part)
         item.private = frame.private or self._shape.private(frame.around, item.text)
         row = node.end_point.row - (node.end_point.column == 0)
         if below is not None and part.body is not None:
@@ -189,7 +196,7 @@ class Walk:
             item.text, item.mark = self._head(start, inner, part)[0], True
             self._take_docstring(item, part.body)
 
-    def _open(self, item: Item, start: int, end: int, inner: Node, part: Part, frame: _Frame) -> _Frame | None:
+    def _open(self, item: Item, start: int, end: int, inner: Node, part: Part) -> _Frame | None:
         """A head and the frame of its body, or all of it if short."""
         assert part.body is not None
         item.rank = "type"
@@ -199,30 +206,38 @@ class Walk:
         item.kind, item.lazy = "open", part.kind == "lazy"
         item.text, item.opener = self._head(start, inner, part)
         self._take_docstring(item, part.body)
-        close = self._shape.end
-        if item.opener:
-            tail = self._source[part.body.end_byte : min(end, part.body.end_byte + _LONGEST_VALUE)].strip()
-            close = _ENDS[item.opener] + (
-                tail.decode("utf-8", "ignore") if end - part.body.end_byte < _LONGEST_VALUE else ""
-            )
-            close = re.sub(r"^}(?=\w)", "} ", close).partition("\n")[0]
-        around = part.around or (part.owner or inner).type
+        owner = part.owner or inner
         indent = (item.indent + ("\t" if item.indent.startswith("\t") else "  "))[:_LONGEST_INDENT]
-        return _Frame(iter((*part.body.children, *part.rest)), around, indent, False, item, close)
+        nodes = (*self._comments_before(owner, part.body), *part.body.children, *part.rest)
+        close = self._end(item.opener, part.body.end_byte, end) if item.opener else self._shape.end
+        return _Frame(iter(nodes), part.around or owner.type, indent, False, item, close)
+
+    def _comments_before(self, owner: Node, body: Node) -> list[Node]:
+        """Comments that begin a body, where the grammar has them before it."""
+        found: list[Node] = []
+        for child in owner.children:
+            if child.start_byte >= body.start_byte:
+                break
+            if child.type in self._shape.comments:
+                found.append(child)
+            else:
+                found.clear()
+        return found
+
+    def _end(self, opener: str, start: int, end: int) -> str:
+        """The brace that closes a body, and what follows it in the declaration: `} name;`."""
+        tail = self._source[start:end].strip() if end - start <= _LONGEST_VALUE else b""
+        between = " " if tail[:1].isalpha() else ""
+        return _ENDS[opener] + between + tail.partition(b"\n")[0].decode("utf-8", "ignore")
 
     def _head(self, start: int, inner: Node, part: Part) -> tuple[str, str]:
         """(what stands before a body, the brace that opens it or "")."""
-        body = part.body
-        assert body is not None
-        owner = part.owner or inner
-        opener = (
-            next((child for child in body.children[:_FIRST_FEW] if child.type in _ENDS), None)
-            if part.kind != "cut"
-            else None
-        )
-        until = body.start_byte if opener is None else opener.start_byte
+        assert part.body is not None
+        first = part.body.children[:_FIRST_FEW] if part.kind != "cut" else []
+        opener = next((child for child in first if child.type in _ENDS), None)
+        until = (opener or part.body).start_byte
         last = start
-        for child in owner.children:
+        for child in (part.owner or inner).children:
             if child.start_byte >= until or child.type in self._shape.before_body:
                 break
             if child.type not in self._shape.comments:
@@ -237,6 +252,8 @@ class Walk:
         code = head.partition(b"/*")[0]
         if head.startswith(b"#") and b"\n" not in code and len(code) <= _LONGEST_VALUE:  # a comment is part of a macro
             return self._text(start, start + len(code))
+        if value is None and len(head) <= 2 * _LONGEST_VALUE:
+            return self._text(start, end)
         if value is None or value.start_byte - start > _LONGEST_HEAD:
             line = head.partition(b"\n")[0][:_LONGEST_VALUE].decode("utf-8", "ignore").rstrip()
             return f"{line} {MARK}"

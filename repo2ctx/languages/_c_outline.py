@@ -9,7 +9,7 @@ from tree_sitter import Node
 from repo2ctx.languages._shapes import SILENT, Part, Shape, fields, types
 
 _SPECIFIERS = types("struct_specifier union_specifier class_specifier enum_specifier")
-_STATIC = re.compile(r"(?:inline\s+|__inline\s+|template\s*<[^\n]*>\s*)*static\b(?! const)")
+_STATIC = re.compile(r"\bstatic\b(?! const)")
 
 
 def _look(node: Node, around: str) -> Part | None:
@@ -54,7 +54,7 @@ def _section(node: Node) -> bool | None:
 
 
 def _private(around: str, head: str) -> bool:
-    return around not in _SPECIFIERS and bool(_STATIC.match(head))
+    return around not in _SPECIFIERS and bool(_STATIC.search(head.partition("(")[0]))
 
 
 _DECLARATIONS = types("declaration field_declaration type_definition function_definition")

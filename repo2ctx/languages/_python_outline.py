@@ -18,6 +18,8 @@ def _look(node: Node, around: str) -> Part | None:
     if node.type in _BRANCHES:
         blocks = [child for child in node.children if child.type == "block"]
         return Part("lazy", blocks[0], rest=tuple(c for c in node.children if c.type in _BRANCHES)) if blocks else None
+    if node.type == "import_from_statement":
+        return Part("value") if any(map(_is_offered, node.children_by_field_name("name"))) else SILENT
     if node.type != "expression_statement":
         return None
     said = node.child(0)
@@ -30,6 +32,12 @@ def _look(node: Node, around: str) -> Part | None:
     ):
         return Part("value", said.child_by_field_name("right"))
     return None
+
+
+def _is_offered(imported: Node) -> bool:
+    """Whether an import is there for others: `from .app import Flask as Flask`."""
+    name, alias = imported.child_by_field_name("name"), imported.child_by_field_name("alias")
+    return name is not None and alias is not None and name.text == alias.text
 
 
 def _docstring(body: Node) -> Node | None:
@@ -49,7 +57,7 @@ SHAPE = Shape(
     open=fields(body="class_definition"),
     cut=fields(body="function_definition", none="type_alias_statement"),
     wrappers=fields(definition="decorated_definition"),
-    silent=types("import_statement import_from_statement future_import_statement pass_statement"),
+    silent=types("import_statement future_import_statement pass_statement"),
     look=_look,
     private=lambda around, head: bool(_PRIVATE.match(head)),
     docstring=_docstring,

@@ -11,7 +11,7 @@ _LOADS = frozenset({b"require", b"require_relative", b"load", b"autoload"})
 _CONCERN = frozenset({b"included", b"class_methods", b"prepended", b"concerning"})
 _GROUPS = frozenset(
     b"describe context feature shared_examples shared_examples_for shared_context namespace group resources scope draw"
-    b" configure".split()
+    b" configure define".split()
 )
 _VISIBILITY = {b"private": True, b"protected": True, b"public": False, b"module_function": False}
 _DEFINITIONS = types("method singleton_method")
@@ -56,6 +56,7 @@ def _section(node: Node) -> bool | None:
 SHAPE = Shape(
     comments=types("comment"),
     open=fields(body="class module singleton_class"),
+    lazy=fields(consequence="if unless"),
     cut=fields(body="method singleton_method"),
     value=fields(none="alias"),
     silent=types("uninterpreted heredoc_body empty_statement"),
