@@ -577,8 +577,11 @@ FORGED_FILES = {
     "fate": (forge_file(fate="binary"), "position, component, rank, text, text_sha256 is there"),
     "strange fate": (lambda rows: next(r for r in rows if r["fate"] == "binary").update(fate="lost"), "its fate is 'lost'"),
     "path": (forge_file(path="other.py"), "no kept file"),
-    "a path twice": (lambda rows: rows.insert(0, rows[0]), "has the path of row 0"),
-    "position": (forge_file(position=99), "are not 0 to"),
+    "a file twice": (lambda rows: rows.insert(0, rows[0]), "its row in repositories says"),
+    "a path twice": (forge_file(path="twin_a.py"), "has the path of row"),
+    "position": (forge_file(position=99), "does not stand in the order of files"),
+    "a position twice": (lambda rows: [r.update(position=1) for r in rows if r["fate"] == "kept"][:0], "the same position"),
+    "negative position": (forge_file(position=-1), "or one is negative"),
     "repository": (lambda rows: rows[1].update(repository=rows[-1]["repository"]), "named twice|name"),
     "a row less": (lambda rows: rows.pop(0), "its row in repositories says"),
 }  # fmt: skip
