@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from repo2ctx.config import parse_length
 from repo2ctx.schema import SPLITS, Dataset
 from repo2ctx.selection import REASONS
 from repo2ctx.shards import write_text
@@ -31,7 +32,7 @@ def write_card(out: Path, manifest: dict[str, Any]) -> str:
 def front_matter(manifest: dict[str, Any]) -> dict[str, Any]:
     """What tells `datasets` which shards belong to which config."""
     configs: list[dict[str, Any]] = []
-    lengths = dict.fromkeys(table.split("/")[1] for table in manifest["tables"] if table.startswith("packed/"))
+    lengths = sorted({t.split("/")[1] for t in manifest["tables"] if t.startswith("packed/")}, key=parse_length)
     for length in lengths:
         splits = [s for s in SPLITS if manifest["tables"].get(f"packed/{length}/{s}")]
         files = [{"split": s, "path": f"packed/{length}/{s}/*.arrow"} for s in splits]
