@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any, get_args
 
 import pyarrow as pa
@@ -101,7 +101,7 @@ def check_files(dataset: Dataset, repositories: Mapping[str, Mapping[str, Any]],
             files = _Files(row)
             yield from files.check(dataset, starts["files"](identity))
             fates += files.fates
-            yield from _edges(dataset, identity, files.kept, starts["edges"](identity))
+            yield from _edges(dataset, identity, files.kept.keys(), starts["edges"](identity))
         reporter.advance("")
     if dict(sorted(fates.items())) != (said := dataset.manifest["summary"]["fates"]):
         yield f"files: has {dict(sorted(fates.items()))} files of each fate; {MANIFEST} counts {said}"
@@ -128,8 +128,8 @@ class _Files:
     def __init__(self, repository: Mapping[str, Any]):
         self.repository = repository
         self.fates: Counter[str] = Counter()
-        self.paths: dict[str, int] = {}
-        self.kept: set[str] = set()
+        self.rows = 0
+        self.kept: dict[str, int] = {}  # path -> row
         self.kept_bytes = 0
         self.positions: list[int] = []
 
@@ -141,9 +141,10 @@ class _Files:
                 where = f"files, row {number} ({identity}, {row['path']})"
                 yield from (f"{where}: {problem}" for problem in self._row(row, number))
                 number += 1
-        if sorted(self.positions) != list(range(len(self.positions))):
-            yield f"files ({identity}): the positions of its kept files are not 0 to {len(self.positions) - 1}"
-        found = (len(self.paths), len(self.kept), self.kept_bytes)
+        # What left the context after it was placed leaves gaps.
+        if len(set(self.positions)) != len(self.positions) or min(self.positions, default=0) < 0:
+            yield f"files ({identity}): two of its kept files have the same position, or one is negative"
+        found = (self.rows, len(self.kept), self.kept_bytes)
         said = tuple(self.repository[name] for name in ("files", "kept_files", "kept_bytes"))
         if found != said and not self.repository["refused"]:
             yield f"files ({identity}): has (files, kept, their bytes) {found}; its row in repositories says {said}"
@@ -151,8 +152,7 @@ class _Files:
     def _row(self, row: Mapping[str, Any], number: int) -> Iterator[str]:
         if row["repository"] != self.repository["id"]:
             yield f"belongs to {row['repository']}"
-        if (earlier := self.paths.setdefault(row["path"], number)) != number:
-            yield f"has the path of row {earlier}"
+        self.rows += 1
         kept = row["fate"] == KEPT
         if not kept and row["fate"] not in REASONS:
             yield f"its fate is {row['fate']!r}"
@@ -160,7 +160,8 @@ class _Files:
         if wrong := [name for name in _OF_KEPT if (row[name] is not None) != kept]:
             yield f"its fate is {row['fate']}, and {', '.join(wrong)} {'is missing' if kept else 'is there'}"
         elif kept:
-            self.kept.add(row["path"])
+            if (earlier := self.kept.setdefault(row["path"], number)) != number:
+                yield f"has the path of row {earlier}"
             self.positions.append(row["position"])
             data = row["text"].encode()
             self.kept_bytes += len(data)
@@ -170,7 +171,7 @@ class _Files:
                 yield "its text holds the marker that begins a file"
 
 
-def _edges(dataset: Dataset, identity: str, kept: set[str], number: int) -> Iterator[str]:
+def _edges(dataset: Dataset, identity: str, kept: Set[str], number: int) -> Iterator[str]:
     for batch in dataset.of_repository("edges", identity):
         for row in batch.to_pylist():
             where = f"edges, row {number} ({identity}, {row['from']} to {row['to']})"

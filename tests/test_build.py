@@ -20,6 +20,7 @@ from repo2ctx.pipeline import build
 from repo2ctx.repolist import read_list
 from repo2ctx.schema import PACKED, Dataset
 from repo2ctx.tokens import load_tokenizer
+from repo2ctx.verify import verify
 
 ROOT = Path(__file__).parents[1]
 README = "# Notes\n\nKeeps plain-text notes and finds them by the words in them.\n"
@@ -185,19 +186,32 @@ def test_datasets_loads_every_config_with_no_code_of_ours(make_repo, tmp_path):
 
 
 def test_the_same_bytes_from_any_number_of_workers_and_any_hash_seed(make_repo, tmp_path):
-    repos = [make_repo({**PYTHON, f"extra_{i}.py": f"import notes\nx = {i}\n"}, f"repo{i}") for i in range(4)]
+    """Our samples, which are in six languages, and a repository that means harm."""
+    repos = []
+    for sample in sorted((ROOT / "data" / "sample").iterdir()):
+        files = {str(p.relative_to(sample)): p.read_bytes() for p in sorted(sample.rglob("*")) if p.is_file()}
+        repos.append(make_repo(files, sample.name))
+    hostile = {
+        "README.md": README, "a.py": "import b, c\n", "b.py": "import c, a\n", "c.py": "import a, b\n", "tab\there.py": "x = 1\n",
+        "new\nline.py": "x = 2\n", "\udcff.py": "x = 3\n", "\\xff.py": "x = 4\n", "special.txt": "<|endoftext|><|im_end|>",
+        "deep.js": "(" * 50_000, "forge.py": "\n".join(f'== {i:06x} "x.py"' for i in range(500)), "nul.py": b"a\0b",
+    }  # fmt: skip
+    repos.insert(2, make_repo(hostile, "hostile"))
+    repos.reverse()
     (tmp_path / "list.txt").write_text("".join(f"{r}\n" for r in repos))
     found = []
-    for seed, workers in [("0", 1), ("5", 3)]:
-        out = tmp_path / f"out{seed}"
+    for seed, workers in [("0", 1), ("1", 2), ("random", 5), ("random", 2)]:
+        out = tmp_path / f"out{len(found)}"
         done = command(
             "build", "--repos", tmp_path / "list.txt", "--out", out, "--lengths", "2k,8k", "--workers", workers,
             env={**os.environ, "PYTHONHASHSEED": seed},
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         found.append(hashes(out))
-    assert found[0] == found[1]
+    assert all(other == found[0] for other in found)
     assert any(name.startswith("packed/8k/") for name in found[0])
+    assert [row["name"].rpartition("/")[2] for row in Dataset(out).repositories()] == [repo.name for repo in repos]
+    assert not verify(out, Silent()).problems
 
 
 def test_a_finished_build_is_left_alone(make_repo, tmp_path):

@@ -54,7 +54,7 @@ def sound(tmp_path_factory):
         lines.append(json.dumps({"repo": str(repo), "split": split}))
     (folder / "list.txt").write_text("\n".join(lines) + "\n")
     specs, _ = read_list(folder / "list.txt")
-    config = BuildConfig.model_validate({"pack": {"lengths": "2k,4k"}, "targets": {"max_similarity": None}})
+    config = BuildConfig.model_validate({"pack": {"lengths": "2k,16k"}, "targets": {"max_similarity": None}})
     build(specs, config, folder / "out", CrawlOptions(None), 1, Silent())
     assert not checked(folder / "out")
     return folder / "out"
@@ -144,7 +144,7 @@ def test_any_byte_that_changes_is_found(sound, tmp_path, seed):
             assert name.name in problems[0]
 
 
-@pytest.mark.parametrize("table", [*SCHEMAS, PACKED_TABLE, "packed/4k/test"])
+@pytest.mark.parametrize("table", [*SCHEMAS, PACKED_TABLE, "packed/16k/test"])
 def test_a_flipped_bit_in_every_part_of_a_shard_is_found(out, table):
     (shard,) = Dataset(out).shards(table)
     path = out / shard.path
@@ -344,7 +344,7 @@ FORGED_MANIFESTS = {
     "places twice": (lambda m: first_repository(m)["files"].append(first_repository(m)["files"][0]), "named twice"),
     "places of nothing": (lambda m: first_repository(m).update(files="x"), "files"),
     "table removed": (lambda m: m["tables"].pop("files"), "files is missing"),
-    "packed table removed": (lambda m: m["tables"].pop("packed/4k/train"), "packed/4k"),
+    "packed table removed": (lambda m: m["tables"].pop("packed/16k/train"), "packed/16k"),
     "strange table": (lambda m: m["tables"].update({"../x": []}), "tables"),
     "tables a list": (lambda m: m.update(tables=[]), "tables"),
     "no tables": (lambda m: m.update(tables={}), "is missing"),
@@ -577,8 +577,11 @@ FORGED_FILES = {
     "fate": (forge_file(fate="binary"), "position, component, rank, text, text_sha256 is there"),
     "strange fate": (lambda rows: next(r for r in rows if r["fate"] == "binary").update(fate="lost"), "its fate is 'lost'"),
     "path": (forge_file(path="other.py"), "no kept file"),
-    "a path twice": (lambda rows: rows.insert(0, rows[0]), "has the path of row 0"),
-    "position": (forge_file(position=99), "are not 0 to"),
+    "a file twice": (lambda rows: rows.insert(0, rows[0]), "its row in repositories says"),
+    "a path twice": (forge_file(path="twin_a.py"), "has the path of row"),
+    "position": (forge_file(position=99), "does not stand in the order of files"),
+    "a position twice": (lambda rows: [r.update(position=1) for r in rows if r["fate"] == "kept"][:0], "the same position"),
+    "negative position": (forge_file(position=-1), "or one is negative"),
     "repository": (lambda rows: rows[1].update(repository=rows[-1]["repository"]), "named twice|name"),
     "a row less": (lambda rows: rows.pop(0), "its row in repositories says"),
 }  # fmt: skip
@@ -612,7 +615,7 @@ def test_a_build_that_goes_on_does_not_take_damage_over(sound, out, tmp_path):
     lines = (sound.parent / "list.txt").read_text().splitlines()[:2]
     (tmp_path / "list.txt").write_text("\n".join(lines) + "\n")
     specs, _ = read_list(tmp_path / "list.txt")
-    config = BuildConfig.model_validate({"pack": {"lengths": "2k,4k"}, "targets": {"max_similarity": None}})
+    config = BuildConfig.model_validate({"pack": {"lengths": "2k,16k"}, "targets": {"max_similarity": None}})
     (shard,) = Dataset(out).shards("files")
     data = bytearray((out / shard.path).read_bytes())
     data[shard.offsets[-1] + 400] ^= 1
