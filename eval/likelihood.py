@@ -48,7 +48,7 @@ def examples(dataset: Dataset, table: str) -> list[Example]:
     rows = {r["id"]: r for r in dataset.repositories()}
     found = []
     for index in range(sum(shard.rows for shard in dataset.shards(table))):
-        row = dataset.packed_row(table, index)
+        row = dataset.packed_row(table, index, ("input_ids", "segments"))
         for s in row["segments"]:
             context = row["input_ids"][s["start"] : s["target_start"]]
             target = row["input_ids"][s["target_start"] : s["target_end"]]

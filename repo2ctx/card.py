@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,20 @@ from repo2ctx.shards import write_text
 _SINGLE = ("files", "repositories", "edges")
 
 
-def write_card(out: Path, manifest: dict[str, Any]) -> None:
-    """Write OUT/README.md from the manifest and the table of repositories."""
-    front = yaml.safe_dump(_front_matter(manifest), sort_keys=False, allow_unicode=True)
+CARD = "README.md"
+
+
+def write_card(out: Path, manifest: dict[str, Any]) -> str:
+    """Write OUT/README.md from the manifest and the table of repositories; returns its SHA-256."""
+    front = yaml.safe_dump(front_matter(manifest), sort_keys=False, allow_unicode=True)
     repositories = list(Dataset(out, manifest).rows("repositories", ("id", "license", "targets")))
-    write_text(out / "README.md", f"---\n{front}---\n\n{_body(manifest, repositories)}")
+    text = f"---\n{front}---\n\n{_body(manifest, repositories)}"
+    write_text(out / CARD, text)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _front_matter(manifest: dict[str, Any]) -> dict[str, Any]:
+def front_matter(manifest: dict[str, Any]) -> dict[str, Any]:
+    """What tells `datasets` which shards belong to which config."""
     configs: list[dict[str, Any]] = []
     lengths = sorted({t.split("/")[1] for t in manifest["tables"] if t.startswith("packed/")}, key=parse_length)
     for length in lengths:

@@ -23,7 +23,7 @@ from pathlib import Path
 import git
 
 from repo2ctx import safegit
-from repo2ctx.errors import CrawlError
+from repo2ctx.errors import CacheError, CrawlError
 from repo2ctx.records import RepoSpec
 from repo2ctx.snapshot import Snapshot
 
@@ -243,6 +243,7 @@ def _fetch(spec: RepoSpec, root: Path, options: CrawlOptions) -> tuple[Path, str
         if not (exact or options.offline) or _commit(git_dir, pin) is None:
             if options.offline:
                 raise CrawlError(f"{spec.source}: not in the cache; run once without --offline")
+            _remove_stale_locks(git_dir)
             _fetch_ref(spec, ref, pin, git_dir, options.timeout_s)
         commit = _commit(git_dir, pin)
         if commit is None:
@@ -258,6 +259,16 @@ def _initialise(git_dir: Path) -> None:
     safegit.write_config(aside)
     shutil.rmtree(git_dir, ignore_errors=True)
     aside.rename(git_dir)
+
+
+def _remove_stale_locks(git_dir: Path) -> None:
+    """What a git that was killed leaves, on which every later one would fail; we hold the lock that counts."""
+    for lock in (
+        *git_dir.glob("*.lock"),
+        *(git_dir / "refs").rglob("*.lock"),
+        *(git_dir / "objects" / "info").glob("*.lock"),
+    ):
+        lock.unlink(missing_ok=True)
 
 
 def _fetch_ref(spec: RepoSpec, ref: str, pin: str, git_dir: Path, timeout_s: float) -> None:
@@ -304,6 +315,11 @@ def _fetch_by_plan(
             return refspecs
         except git.GitCommandError as error:
             reason = _reason(error, spec)
+            if re.search(r"No space left on device|Disk quota exceeded", reason):
+                raise CacheError(
+                    f"{git_dir}: no room for {spec.source} ({reason}); free some space, or give another --cache, and run the "
+                    "same command again: what is finished is kept"
+                ) from None
             if not left or not re.search(r"shallow|unadvertised|not our ref|couldn't find remote ref", reason):
                 raise CrawlError(f"{spec.source}: cannot be fetched: {reason}") from None
         except git.UnsafeProtocolError:

@@ -25,6 +25,8 @@ from repo2ctx.safegit import isolate_environment
 
 _PR_SET_PDEATHSIG = 1
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+_ENDS_BUILD = (*DISK_FULL, errno.EROFS, errno.EIO, errno.ESTALE)
+"""What a disk says that will not take the next repository either."""
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -102,7 +104,7 @@ def _guarded(task: Callable[[T], R], index: int, argument: T) -> Outcome[R]:
     except Repo2CtxError as error:
         return Outcome(index, error=str(error), fatal=error if error.ends_build else None)
     except OSError as error:
-        return Outcome(index, error=str(error), fatal=error if error.errno in DISK_FULL else None)
+        return Outcome(index, error=str(error), fatal=error if error.errno in _ENDS_BUILD else None)
     except Exception as error:  # noqa: BLE001 - one bad repository must not end the build; the trace is kept
         return Outcome(index, error=f"unexpected {type(error).__name__}: {error}", trace=traceback.format_exc())
 

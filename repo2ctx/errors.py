@@ -31,6 +31,12 @@ class CrawlError(Repo2CtxError):
     """A repository, or the ref asked of it, cannot be had."""
 
 
+class CacheError(CrawlError):
+    """What is fetched cannot be kept."""
+
+    ends_build = True
+
+
 class SnapshotError(Repo2CtxError):
     """A repository's objects cannot be read."""
 

@@ -213,7 +213,7 @@ class _Reader:
         found: dict[int, tuple[str, str | None]] = {}
         first = 0
         for batch in self._batches(("text", "outline")):
-            texts, outlines = batch.columns
+            texts, outlines = batch.column("text"), batch.column("outline")
             for row in sorted(rows.intersection(range(first, first + len(texts)))):
                 found[row] = texts[row - first].as_py(), outlines[row - first].as_py()
             first += len(texts)

@@ -1,12 +1,13 @@
 """Files -> documents -> rows of a length. Pure: token counts in, choices out; nothing here knows text or disk.
 
-Fit: the instruction, the tree and the target are reserved first and never cut. Then files are offered by falling rank. Each
-is taken in full while that leaves the outlines of what follows their share of the room; then as an outline; and what has no
-room at all stands in the tree by its path alone. What is left over goes to the highest-ranked of the lowered files that fit in
-full, and at last to the beginning of one more. For example, with room for 100 tokens, a quarter of it for outlines, and files
-of 60, 35, 20 and 20 tokens with outlines of 5 each: the first is full (60 + 15 for the other outlines fit), the second an
-outline, the third and the fourth are offered with 35 and 15 left: full, and an outline (90 in all); 10 tokens are left for the
-beginning of the second file, with the 5 of its outline.
+Fit: the instruction, the tree and the target are reserved first and never cut. Then files are offered by falling rank.
+Each is taken in full while that leaves the outlines of what follows their share of the room; then as an outline, within
+that share, of which one outline may have half; and what has no room at all stands in the tree by its path alone. What
+is left over goes, by rank, to lowered files that fit in full, then to outlines, and at last to the beginning of one
+more file. For example, with room for 100 tokens, a quarter of it for outlines, and files of 60, 35, 20 and 20 tokens
+with outlines of 5 each: the first is full (60 + 15 for the other outlines fit), the second an outline, the third and
+the fourth are offered with 35 and 15 left: full, and an outline (90 in all); 10 tokens are left for the beginning of
+the second file, with the 5 of its outline.
 
 Pack: best-fit decreasing (Johnson 1974): each document goes where it leaves the least room. For example, lengths
 [5, 4, 3, 2] in rows of 7 give [[0, 3], [1, 2]]: 5 + 2 and 4 + 3, without padding. A million documents take some seconds.
@@ -51,7 +52,8 @@ class Fit:
         self.possible = reserved < length
         self.taken: dict[int, str] = {}
         self.head = 0
-        self._for_outlines = int(outline_share * max(0, length - reserved))
+        self._for_outlines = int(outline_share * max(0, length - reserved))  # tokens, falling as outlines are taken
+        self._longest_outline = self._for_outlines // 2
         self._lowered: dict[int, Offer] = {}
 
     @property
@@ -75,12 +77,14 @@ class Fit:
         if offer.full is not None and offer.full <= self.room(following):
             return self._take(index, FULL, offer.full)
         self._lowered[index] = offer
-        if offer.outline is not None and offer.outline <= self.left:
+        most = min(self.left, self._longest_outline, self._for_outlines)
+        if offer.outline is not None and offer.outline <= most:
+            self._for_outlines -= offer.outline
             return self._take(index, OUTLINE, offer.outline)
         return None
 
     def finish(self) -> None:
-        """Use what is left: full text for lowered files by rank, then the beginning of one more."""
+        """Use what is left: full text for lowered files by rank, outlines, then the beginning of one more."""
         for index, offer in list(self._lowered.items()):
             if self.full:
                 return
@@ -88,6 +92,9 @@ class Fit:
             if more is not None and more <= self.left:
                 del self._lowered[index]
                 self._take(index, FULL, more)
+        for index, offer in self._lowered.items():
+            if index not in self.taken and offer.outline is not None and offer.outline <= self.left:
+                self._take(index, OUTLINE, offer.outline)
         if self._lowered and not self.full:
             index, offer = next(iter(self._lowered.items()))
             self.head = self.left + self._now(index, offer) - offer.frame

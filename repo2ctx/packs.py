@@ -23,7 +23,7 @@ from repo2ctx.progress import Reporter
 from repo2ctx.records import Failure
 from repo2ctx.schema import PACKED, SPLITS, packed_batch, usable_targets
 from repo2ctx.shards import ShardWriter, shard_entries
-from repo2ctx.state import WORK, failed
+from repo2ctx.state import DOCUMENTS, WORK, failed
 
 TRAIN = "train"
 
@@ -62,7 +62,7 @@ def tasks_of(
         }
         settings = [config.tokens.model_dump(mode="json"), config.pack.model_dump(mode="json")]
         made_from = json.dumps([row, settings, config.leakage.model_dump(mode="json"), styles], sort_keys=True)
-        folder = out / WORK / "documents" / hashlib.sha256(made_from.encode()).hexdigest()[:20]
+        folder = out / WORK / DOCUMENTS / hashlib.sha256(made_from.encode()).hexdigest()[:20]
         tasks.append(
             FitTask(
                 out=out,

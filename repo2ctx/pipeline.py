@@ -9,7 +9,6 @@ configuration and commits give the same bytes whatever the number of workers.
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -33,13 +32,12 @@ from repo2ctx.safegit import isolate_environment
 from repo2ctx.schema import (
     EDGES,
     FILES,
-    MANIFEST,
     REPOSITORIES,
     kind,
     read_manifest,
     usable_targets,
 )
-from repo2ctx.shards import ShardWriter, shard_entries, write_json
+from repo2ctx.shards import ShardWriter, shard_entries
 from repo2ctx.splitting import assign, left_out_failures
 from repo2ctx.state import (
     WORK,
@@ -47,6 +45,7 @@ from repo2ctx.state import (
     earlier_splits,
     explained,
     failed,
+    finish,
     identity_of,
     locked,
     retract,
@@ -74,9 +73,9 @@ def build(
     """Build a dataset from the list into `out`, or finish one that was begun there.
 
     Repositories that cannot be had are in the result's `failures`, those that would tie two splits in `left_out`; everything
-    else is done. teacher: needed if
-    targets.sources names one. Raises OutputError if `out` holds something else or another configuration; TokenizerError and
-    ConfigError before anything is fetched; TeacherUnavailableError when it comes to that, with what is finished kept.
+    else is done. teacher: needed if targets.sources names one. Raises OutputError if `out` holds something else or another
+    configuration; TokenizerError and ConfigError before anything is fetched; TeacherUnavailableError when it comes to that,
+    with what is finished kept.
     """
     isolate_environment()
     check_git()
@@ -130,10 +129,8 @@ def _build(
     if "teacher" in config.targets.sources and teacher is not None:
         manifest["teacher"] = identity_of_teacher(config.teacher, teacher.endpoint)
         spent = teacher.spent
-    write_card(out, manifest)
-    write_json(out / MANIFEST, manifest)
-    if not failures:
-        shutil.rmtree(out / WORK)
+    manifest["card_sha256"] = write_card(out, manifest)
+    finish(out, manifest, keep_work=bool(failures))
     result = result_of(out, manifest)
     result.failures = failures
     result.left_out = left_out_failures(left_out, specs)

@@ -17,13 +17,14 @@ from repo2ctx.card import write_card
 from repo2ctx.config import BuildConfig, TokensConfig, length_name
 from repo2ctx.engine import Workers
 from repo2ctx.errors import OutputError, UsageError
+from repo2ctx.manifest import sealed
 from repo2ctx.packs import make_documents, tasks_of, write_packed
 from repo2ctx.progress import Reporter
 from repo2ctx.records import Failure
 from repo2ctx.results import BuildResult, result_of
 from repo2ctx.schema import MANIFEST, Dataset, read_manifest
-from repo2ctx.shards import sync_directory, write_json
-from repo2ctx.state import WORK, explained, locked, retract, scratch
+from repo2ctx.shards import make_folder, sync_directory, write_json, write_text
+from repo2ctx.state import DOCUMENTS, SCRATCH, WORK, clear, explained, locked, retract, scratch
 from repo2ctx.tokens import load_tokenizer
 
 _NEXT = "next"
@@ -63,7 +64,7 @@ def repack(
             wanted = new = tuple(lengths) or config.pack.lengths
             kept = None
         if not new:
-            _tidy(out)
+            _tidy(out, manifest)
             return result_of(out, manifest, unchanged=True)
         tokens = tokens or config.tokens
         changed = _with_packing(config, tokens, wanted)
@@ -79,7 +80,7 @@ def repack(
             packed = _pack(manifest, _with_packing(config, tokens, new), out, pool, reporter)
         _write_next(manifest, kept, changed, fingerprint, packed, out)
         complete_change(out)
-        _tidy(out)
+        _tidy(out, manifest)
         return result_of(out, read_manifest(out))
 
 
@@ -97,17 +98,19 @@ def complete_change(out: Path) -> None:
     for folder in moving:
         place = out / folder.relative_to(following)
         _remove(place)
-        place.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(place.parent, out)
         folder.rename(place)
         sync_directory(place.parent)
-    write_card(out, manifest)
-    write_json(out / MANIFEST, manifest)
+    manifest["card_sha256"] = write_card(out, manifest)
+    write_text(out / MANIFEST, sealed(manifest))
     shutil.rmtree(following)
 
 
-def _tidy(out: Path) -> None:
-    """Remove what a change needs no more; a build's own unfinished work stays."""
-    for leftover in ("documents", "scratch"):
+def _tidy(out: Path, manifest: dict[str, Any]) -> None:
+    """Remove what a change needs no more; the work of a build that is to go on stays."""
+    if not manifest["failures"]:
+        clear(out)
+    for leftover in (DOCUMENTS, SCRATCH):
         shutil.rmtree(out / WORK / leftover, ignore_errors=True)
 
 
@@ -127,6 +130,8 @@ def _remove(folder: Path) -> None:
         shutil.rmtree(folder)
         if not any(folder.parent.iterdir()):
             folder.parent.rmdir()
+            folder = folder.parent
+        sync_directory(folder.parent)
 
 
 def _with_packing(config: BuildConfig, tokens: TokensConfig, lengths: tuple[int, ...]) -> BuildConfig:
@@ -144,7 +149,9 @@ def _pack(
         raise OutputError(
             f"{out}: {_told(failures)}; nothing has changed; mend it and run the same command again, what is done is kept"
         )
-    packed = write_packed(tasks, config, out / WORK / _NEXT, reporter)
+    following = out / WORK / _NEXT
+    make_folder(following, out)
+    packed = write_packed(tasks, config, following, reporter)
     return {"tables": packed.tables, "packed": packed.figures, "refused": packed.refused}
 
 
@@ -176,5 +183,5 @@ def _write_next(
         "tables": {**tables, **packed["tables"]},
         "summary": {**summary, "packed": packed["packed"], "refused": packed["refused"]},
     }
-    (out / WORK / _NEXT).mkdir(parents=True, exist_ok=True)
+    make_folder(out / WORK / _NEXT, out)
     write_json(out / WORK / _NEXT / MANIFEST, following)

@@ -35,6 +35,7 @@ SETTINGS = {
     "core.alternateRefsCommand": "true",
     "core.commitGraph": "false",  # it lies with the objects, and could say that a commit has no parents
     "core.pager": "cat",
+    "core.fsync": "all",  # a cache that a power cut left half written would be read as it is
     "protocol.allow": "never",
     **{f"protocol.{name}.allow": "always" for name in PROTOCOLS},
     "gc.auto": "0",

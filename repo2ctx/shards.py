@@ -5,11 +5,13 @@ A file under its final name is whole. The manifest is written last of all: a dir
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from repo2ctx.schema import Shard
+from repo2ctx.mapped import Shard
 
 
 class _HashingFile:
@@ -42,6 +44,12 @@ class _HashingFile:
             self.closed = True
             self.file.flush()
             os.fsync(self.file.fileno())
+            self.file.close()
+
+    def abandon(self) -> None:
+        """Close it unsynced; what could not be written, on a full disk say, is not tried again."""
+        self.closed = True
+        with suppress(OSError):
             self.file.close()
 
 
@@ -73,7 +81,7 @@ class ShardWriter:
         self._writer: Any = None
         self._offsets: list[int] = []
         self._batch_rows: list[int] = []
-        (out / table).mkdir(parents=True, exist_ok=True)
+        make_folder(out / table, out)
 
     def __enter__(self) -> ShardWriter:
         return self
@@ -82,7 +90,7 @@ class ShardWriter:
         if kind is None:
             self.close()
         elif self._file is not None:
-            self._file.close()
+            self._file.abandon()
             self._aside().unlink(missing_ok=True)
 
     def write(self, row: dict[str, Any], size: int) -> None:
@@ -120,9 +128,12 @@ class ShardWriter:
         if self._file is not None:
             self._finish_shard()
         names = {Path(s.path).name for s in self.shards}
-        for stale in (self.out / self.table).iterdir():
-            if stale.is_file() and stale.name not in names:
-                stale.unlink()
+        folder = self.out / self.table
+        stale = [path for path in folder.iterdir() if path.is_file() and path.name not in names]
+        for path in stale:
+            path.unlink()
+        if stale:
+            sync_directory(folder)
 
     def _gathered(self) -> pa.RecordBatch | None:
         batch = None
@@ -165,26 +176,36 @@ class ShardWriter:
 
 
 def partial_folder(folder: Path) -> Path:
-    """A new folder beside `folder`, of this process alone, to work in until `finish_folder`."""
+    """A new folder beside `folder`, of this process alone, to work in until `finish_folder`. What is above it must be there."""
     aside = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
     shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
+    aside.mkdir()
     return aside
 
 
 def finish_folder(aside: Path, folder: Path) -> None:
-    """Give a whole folder its final name."""
+    """Give a whole folder its final name, which nothing else has."""
     sync_directory(aside)
-    shutil.rmtree(folder, ignore_errors=True)
     aside.rename(folder)
     sync_directory(folder.parent)
 
 
+def make_folder(path: Path, root: Path) -> None:
+    """Make a folder below `root`, and those between, so that they last through a power cut. `root` must be there: one that has
+    vanished is not made anew."""
+    for folder in [*(p for p in reversed(path.parents) if p.is_relative_to(root) and p != root), path]:
+        folder.mkdir(exist_ok=True)
+        sync_directory(folder.parent)  # also where it was there: who made it may have been killed before
+
+
 def sync_directory(path: Path) -> None:
-    """Make renames in a directory last through a power cut."""
+    """Make what was named, renamed and removed in a directory last through a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network filesystems cannot sync a directory
+            raise
     finally:
         os.close(descriptor)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from repo2ctx.packing import FULL, HEAD, OUTLINE, PATH
+from repo2ctx.records import KEPT
 from repo2ctx.schema import Dataset
 
 
@@ -18,11 +19,16 @@ class FilesOf:
 
     def __init__(self, dataset: Dataset, repository: str):
         self._dataset, self._repository = dataset, repository
+        self.position: dict[str, int] = {}
         self._text_sha256: dict[str, str] = {}
         self._outline_sha256: dict[str, str] = {}
-        for batch in dataset.of_repository("files", repository, ("path", "text_sha256", "outline")):
-            for path, text_sha256, outline in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                if text_sha256 is not None:
+        names = ("path", "fate", "position", "text_sha256", "outline")
+        there = repository in dataset.manifest["repositories"]
+        for batch in dataset.of_repository("files", repository, names) if there else ():
+            columns = (batch.column(name).to_pylist() for name in names)
+            for path, fate, position, text_sha256, outline in zip(*columns, strict=True):
+                if fate == KEPT:
+                    self.position[path] = position
                     self._text_sha256[path] = text_sha256
                 if outline is not None:
                     self._outline_sha256[path] = _sha256(outline)
@@ -31,9 +37,9 @@ class FilesOf:
         """What is wrong with a span whose tokens decode to `text`; "" if nothing is."""
         path, fidelity = span["path"], span["fidelity"]
         if path not in self._text_sha256:
-            return "is no kept file of its repository"
-        if fidelity != PATH and span["text_sha256"] != self._text_sha256[path]:
-            return "has another text hash than in `files`"
+            return "is no kept file of its repository in files"
+        if span["text_sha256"] != (None if fidelity == PATH else self._text_sha256[path]):
+            return "its hash is not the one in files"
         checks: dict[str, tuple[Callable[[str, str], bool], str]] = {
             FULL: (self._is_text, "do not decode to the text with its hash"),
             OUTLINE: (self._is_outline, "do not decode to its outline"),
@@ -41,7 +47,7 @@ class FilesOf:
             PATH: (_is_line, "do not decode to its line in the tree"),
         }
         if fidelity not in checks:
-            return f"has the unknown fidelity {fidelity!r}"
+            return f"its fidelity is {fidelity!r}"
         right, said = checks[fidelity]
         return "" if right(path, text) else f"its tokens {said}"
 
@@ -66,9 +72,9 @@ class FilesOf:
 
     def _read(self, path: str, column: str) -> str | None:
         for batch in self._dataset.of_repository("files", self._repository, ("path", column)):
-            for index, found in enumerate(batch.column(0)):
+            for index, found in enumerate(batch.column("path")):
                 if found.as_py() == path:
-                    value: str | None = batch.column(1)[index].as_py()
+                    value: str | None = batch.column(column)[index].as_py()
                     return value
         return None
 

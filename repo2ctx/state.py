@@ -6,32 +6,42 @@ them. `OUT/.build/state.json` says which build is under way, the manifest which 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from repo2ctx import __version__
+from repo2ctx.card import CARD
 from repo2ctx.config import BuildConfig
 from repo2ctx.engine import DISK_FULL, Outcome
 from repo2ctx.errors import OutputError
+from repo2ctx.manifest import sealed
 from repo2ctx.progress import Reporter
 from repo2ctx.prompt import PROMPT_VERSION
 from repo2ctx.records import Failure, RepoSpec
-from repo2ctx.schema import MANIFEST, SCHEMA_VERSION, Dataset, read_manifest
-from repo2ctx.shards import write_json, write_text
+from repo2ctx.schema import MANIFEST, SCHEMA_VERSION, Dataset, read_manifest, rebuild
+from repo2ctx.shards import make_folder, sync_directory, write_json, write_text
 from repo2ctx.unit import restore_unit
 
 WORK = ".build"
 """The directory of everything unfinished, in the output directory."""
+UNITS, DOCUMENTS = "units", "documents"
+_LOCK, _STATE, SCRATCH, _GONE = "lock", "state.json", "scratch", ".gone-"
+_WAYS = {
+    **dict.fromkeys(DISK_FULL, "free some space"),
+    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), "make it writable (or give another --out)"),
+    errno.EIO: "check the disk",
+}
 
 _ASSIGNED = (
-    "assigned"  # in the state: families and splits that stay, since the manifest that told them goes before the next
+    "assigned"  # in the state: families and splits that stay; the manifest that tells them goes before the next comes
 )
 
 
@@ -41,7 +51,7 @@ def unit_key(spec: RepoSpec) -> str:
 
 
 def unit_folder(out: Path, spec: RepoSpec) -> Path:
-    return out / WORK / "units" / unit_key(spec)
+    return out / WORK / UNITS / unit_key(spec)
 
 
 def identity_of(specs: Sequence[RepoSpec], config: BuildConfig, tokenizer_fingerprint: str) -> dict[str, Any]:
@@ -62,7 +72,7 @@ def already_finished(out: Path, identity: dict[str, Any], reporter: Reporter) ->
 
     A list that has grown or shrunk is the same build going on: what is there of it is taken over.
     """
-    state = out / WORK / "state.json"
+    state = out / WORK / _STATE
     if (out / MANIFEST).exists():
         earlier = read_manifest(out)
     elif state.exists():
@@ -87,10 +97,10 @@ def already_finished(out: Path, identity: dict[str, Any], reporter: Reporter) ->
     if (out / MANIFEST).exists():
         if same and not earlier["failures"]:
             _check_shards(out, earlier)
+            clear(out)  # whatever a build that was killed at its very end has left
             return True
         assigned = _splits_of(out, earlier)
-        if not same:
-            _take_over(out, earlier, identity)
+        _take_over(out, earlier, identity)
     else:
         assigned = earlier.get(_ASSIGNED, {})
     if not same:
@@ -101,7 +111,7 @@ def already_finished(out: Path, identity: dict[str, Any], reporter: Reporter) ->
 
 def earlier_splits(out: Path) -> dict[str, list[str]]:
     """The name of each repository of the build that the one under way goes on from -> its family and split there."""
-    found: dict[str, list[str]] = _read_state(out / WORK / "state.json").get(_ASSIGNED, {})
+    found: dict[str, list[str]] = _read_state(out / WORK / _STATE).get(_ASSIGNED, {})
     return found
 
 
@@ -118,7 +128,7 @@ def _read_state(path: Path) -> dict[str, Any]:
             return found
     except (ValueError, AttributeError):
         pass
-    raise OutputError(f"{path}: is damaged; remove {path.parent.parent} and build it again")
+    raise OutputError(f"{path}: is damaged; remove {path.parent.parent} and run the same `repo2ctx build` again")
 
 
 def _check_shards(out: Path, manifest: dict[str, Any]) -> None:
@@ -127,7 +137,7 @@ def _check_shards(out: Path, manifest: dict[str, Any]) -> None:
         for shard in shards:
             path = out / shard["path"]
             if not path.is_file() or path.stat().st_size != shard["bytes"]:
-                raise OutputError(f"{path}: is missing or cut short; remove {out} and build it again")
+                raise OutputError(f"{path}: is missing or cut short; {rebuild(out)}")
 
 
 def _compared(entry: dict[str, Any]) -> tuple[Any, ...]:
@@ -139,14 +149,21 @@ def _unlike_any(entry: dict[str, Any], others: list[dict[str, Any]]) -> bool:
 
 
 def _take_over(out: Path, earlier: dict[str, Any], identity: dict[str, Any]) -> None:
-    """Turn the finished repositories that the new list still has back into units."""
+    """Turn the finished repositories that the list still has, and that are no units any more, back into units. Raises OutputError
+    if their tables are damaged: the damage would get good hashes."""
     wanted = {entry["unit"] for entry in identity["list"]}
+    needed = [(entry["id"], out / WORK / UNITS / entry["unit"]) for entry in earlier["list"] if entry["unit"] in wanted]
+    needed = [(repository, folder) for repository, folder in needed if repository and not folder.exists()]
+    if not needed:
+        return
     dataset = Dataset(out, earlier)
+    for table in ("repositories", "files", "edges"):
+        dataset.check(table)
     rows = {row["id"]: row for row in dataset.repositories()}
-    for entry in earlier["list"]:
-        folder = out / WORK / "units" / entry["unit"]
-        if entry["unit"] in wanted and entry.get("id") in rows and not folder.exists():
-            restore_unit(dataset, rows[entry["id"]], folder)
+    make_folder(out / WORK / UNITS, out)
+    for repository, folder in needed:
+        if repository in rows:
+            restore_unit(dataset, rows[repository], folder)
 
 
 def _differences(earlier: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
@@ -163,29 +180,50 @@ def _differences(earlier: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
 @contextmanager
 def locked(out: Path) -> Iterator[None]:
     """Only one build works in a directory at a time."""
-    (out / WORK).mkdir(parents=True, exist_ok=True)
-    with (out / WORK / "lock").open("w") as file:
+    work = out / WORK
+    work.mkdir(parents=True, exist_ok=True)
+    sync_directory(out)
+    with suppress(PermissionError):  # a folder above may be one that we cannot read
+        sync_directory(out.absolute().parent)
+    with (work / _LOCK).open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise OutputError(f"{out}: another build is at work here; wait for it, or give another --out") from error
         try:
             yield
+        except OSError as error:
+            if not (work / _LOCK).exists():
+                raise _vanished(out) from error
+            raise
         finally:
             # A finished build leaves nothing here; one that was refused leaves what it found.
-            leftover = list((out / WORK).iterdir()) if (out / WORK).exists() else []
-            if [p.name for p in leftover] == ["lock"]:
-                shutil.rmtree(out / WORK)
+            leftover = list(work.iterdir()) if work.exists() else []
+            if [p.name for p in leftover] == [_LOCK]:
+                shutil.rmtree(work)
+
+
+def _vanished(out: Path) -> OutputError:
+    return OutputError(
+        f"{out}: was removed, moved or unmounted while the build was at work; run the same command again"
+    )
+
+
+def check_present(out: Path) -> None:
+    """Raise OutputError if the directory of the build under way is gone: what is missing in it would be taken for not done."""
+    if not (out / WORK / _LOCK).is_file():
+        raise _vanished(out)
 
 
 def scratch(out: Path) -> Path:
     """An empty place for temporary files, which what was killed may have left full."""
-    folder = out / WORK / "scratch"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    for leftover in (out / WORK).glob("*/.*.partial"):
+    work = out / WORK
+    for name in (UNITS, DOCUMENTS):
+        make_folder(work / name, out)
+    for leftover in (*work.glob("*/.*.partial"), *work.glob(f"{_GONE}*"), work / SCRATCH):
         shutil.rmtree(leftover, ignore_errors=True)
-    return folder
+    (work / SCRATCH).mkdir()
+    return work / SCRATCH
 
 
 @contextmanager
@@ -194,20 +232,45 @@ def explained(out: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        way = "free some space" if error.errno in DISK_FULL else "mend it"
-        raise OutputError(f"{out}: {error}; {way} and run the same command again: what is finished is kept") from error
+        where = error.filename if isinstance(error.filename, str) else out
+        what = error.strerror or str(error)
+        way = _WAYS.get(error.errno or 0, "mend it")
+        raise OutputError(f"{where}: {what}; {way} and run the same command again: what is finished is kept") from error
 
 
 def retract(out: Path) -> None:
     """Before tables are written anew, take away what says that the directory is whole."""
-    for name in (MANIFEST, "README.md"):
+    check_present(out)
+    for name in (MANIFEST, CARD):
         (out / name).unlink(missing_ok=True)
+    sync_directory(out)
+
+
+def finish(out: Path, manifest: Mapping[str, Any], keep_work: bool) -> None:
+    """Write the manifest, which says that all the rest is there. keep_work: leave the units to a run that goes on."""
+    check_present(out)
+    write_text(out / MANIFEST, sealed(manifest))
+    if not keep_work:
+        clear(out)
+
+
+def clear(out: Path) -> None:
+    """Remove what a build was made from. Units and documents lose their names first: half of one must not be taken for whole."""
+    work = out / WORK
+    for name in (UNITS, DOCUMENTS):
+        gone = work / f"{_GONE}{name}"
+        shutil.rmtree(gone, ignore_errors=True)
+        if (work / name).exists():
+            (work / name).rename(gone)
+    sync_directory(work)
+    shutil.rmtree(work, ignore_errors=True)  # the next run takes what may be left
 
 
 def failed(outcome: Outcome[Any], failure: Failure, out: Path, reporter: Reporter) -> Failure:
     """Tell of a failure at once; the traceback of one that we did not foresee is kept for a report. Raises what is fatal."""
     if outcome.fatal is not None:
         raise outcome.fatal
+    check_present(out)
     reporter.advance("")
     if outcome.trace:
         place = out / WORK / "errors" / f"{hashlib.sha256(failure.source.encode()).hexdigest()[:12]}.txt"

@@ -58,5 +58,6 @@ class Ledger:
                 db.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
             raise TeacherUnavailableError(
-                f"{self.path}: cannot be used ({error}); if it is damaged, remove it: the budget is then counted anew"
+                f"{self.path}: cannot be used ({error}); free some space if the disk is full; if the file is damaged, remove it: "
+                "the budget is then counted anew"
             ) from error

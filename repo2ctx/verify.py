@@ -1,37 +1,37 @@
 """Checks a finished build from what it wrote alone: nothing is fetched, cloned or parsed.
 
-Hashes of every shard; each document's parts against its repository (texts by hash, target, split); families in one split
-only, and what shares a name, a root commit or too many files, too; and the leak figures of every row, measured anew on the
-decoded context and compared with those that the row states and with the limits of the configuration.
+The manifest and the card by their hashes; every shard by its hash, its columns and where its batches stand; files that nobody
+knows; then what the tables say of each other (`_verify_tables.py`), and every document of every row against its repository and
+its files, with the leak figures measured anew (`_verify_packed.py`). Reads everything two or three times; memory is that of the
+largest repository.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
+import yaml
 
-from repo2ctx.config import LeakageConfig, TokensConfig
-from repo2ctx.errors import OutputError
-from repo2ctx.families import ties
-from repo2ctx.leakage import in_context
+from repo2ctx._verify_packed import Rows
+from repo2ctx._verify_tables import check_counts, check_families, check_files, check_nulls, check_repositories
+from repo2ctx.card import CARD, front_matter
+from repo2ctx.config import TokensConfig
+from repo2ctx.errors import OutputError, TokenizerError
+from repo2ctx.mapped import Shard
 from repo2ctx.progress import Reporter
-from repo2ctx.schema import Dataset, usable_targets
-from repo2ctx.span_check import FilesOf
-from repo2ctx.splitting import COUNTED_COLUMNS, member_of, why
+from repo2ctx.prompt import PROMPT_VERSION
+from repo2ctx.schema import MANIFEST, SCHEMAS, Dataset, rebuild, schema_of
 from repo2ctx.tokens import Tokenizer, load_tokenizer
-
-_REPOSITORIES_HELD = 64  # whose hashes of files are kept at hand
 
 
 @dataclass(slots=True)
 class Verified:
-    """What was checked, the leak figures found, and every problem, each as a line that names its place."""
+    """What was checked, the leak figures found, and every problem: a line that names its place, and the way out."""
 
     shards: int = 0
     documents: int = 0
@@ -42,121 +42,149 @@ class Verified:
 
 
 def verify(out: Path, reporter: Reporter) -> Verified:
-    """Check a build. Raises OutputError if it has no readable manifest; what is wrong below it is in `problems`."""
+    """Check a build. Raises OutputError if its manifest cannot be believed; what is wrong below it is in `problems`."""
     dataset = Dataset(out)
     found = Verified()
+    way = rebuild(out)
+
+    def tell(problems: Iterable[str], way: str = way) -> None:
+        found.problems += [f"{problem}; {way}" for problem in _readable(problems)]
+
+    tell(_card(dataset))
+    tell(_strangers(dataset), "remove it")
+    sound = set()
     reporter.stage("tables", len(dataset.tables()))
-    sound = []
     for table in dataset.tables():
         found.shards += len(dataset.shards(table))
-        try:
-            dataset.check(table)
-            sound.append(table)
-        except OutputError as error:
-            found.problems.append(str(error))
+        before = len(found.problems)
+        tell(_shards(dataset, table))
+        if len(found.problems) == before:
+            sound.add(table)
         reporter.advance("")
-    if "repositories" not in sound:
+    if not sound >= SCHEMAS.keys():
         return found
     repositories = {row["id"]: row for row in dataset.repositories()}
-    found.problems += _splits(repositories)
-    if "files" in sound:
-        found.problems += _ties(dataset, list(repositories.values()))
-    tokenizer = load_tokenizer(TokensConfig.model_validate(dataset.manifest["config"]["tokens"]))
-    if tokenizer.fingerprint != dataset.manifest["tokenizer_fingerprint"]:
-        found.problems.append(f"{out}: the tokenizer that the configuration names is not the one it was packed with")
+    tell(check_repositories(dataset))
+    tell(check_families(dataset))
+    reporter.stage("files", len(repositories))
+    tell(check_files(dataset, repositories, reporter))
+    if (wrote := dataset.manifest["prompt_version"]) != PROMPT_VERSION:
+        tell([f"{out / MANIFEST}: its rows have prompt version {wrote}, this repo2ctx has {PROMPT_VERSION}"], _OTHER)
         return found
-    limits = LeakageConfig.model_validate(dataset.manifest["config"]["leakage"])
-    for table in sound:
-        if table.startswith("packed/"):
-            reporter.stage(table, sum(shard.rows for shard in dataset.shards(table)))
-            _packed(dataset, table, repositories, tokenizer, limits, found, reporter)
+    try:
+        tokenizer = _tokenizer(dataset)
+    except (TokenizerError, OutputError) as error:
+        found.problems.append(str(error))
+        return found
+    rows = Rows(dataset, repositories, tokenizer, reporter)
+    for table in sorted(sound - SCHEMAS.keys()):
+        tell(rows.check(table))
+    if sound == set(dataset.tables()):
+        tell(check_counts(dataset, repositories, rows.counts))
+    found.documents, found.spans = rows.documents, rows.spans
+    found.largest_share, found.longest_run = rows.largest_share, rows.longest_run
     return found
 
 
-def _splits(repositories: dict[str, Any]) -> Iterator[str]:
-    splits: dict[str, set[str]] = {}
-    for row in repositories.values():
-        splits.setdefault(row["family"], set()).add(row["split"])
-    for family, names in sorted(splits.items()):
-        if len(names) > 1:
-            yield f"family {family}: lies in several splits: {', '.join(sorted(names))}"
+_OTHER = "use the repo2ctx that wrote it, or build it again into a new directory"
 
 
-def _ties(dataset: Dataset, repositories: list[dict[str, Any]]) -> Iterator[str]:
-    """Repositories of different splits that the rule of families ties, whatever family their rows name."""
-    members = [member_of(row, dataset.of_repository("files", row["id"], COUNTED_COLUMNS)) for row in repositories]
-    for tie in ties(members):
-        one, other = repositories[tie.first], repositories[tie.second]
-        if one["split"] != other["split"]:
-            yield f"{one['id']} is in {one['split']} and {other['id']} in {other['split']}: {why(tie.by, tie.share)}"
+def _readable(problems: Iterable[str]) -> Iterator[str]:
+    """The problems, and that a table cannot be read on, where that is one."""
+    try:
+        yield from problems
+    except OutputError as error:
+        yield str(error).rpartition("; ")[0]
 
 
-def _packed(
-    dataset: Dataset,
-    table: str,
-    repositories: dict[str, Any],
-    tokenizer: Tokenizer,
-    limits: LeakageConfig,
-    found: Verified,
-    reporter: Reporter,
-) -> None:
-    split = table.rpartition("/")[2]
-    files = lru_cache(maxsize=_REPOSITORIES_HELD)(partial(FilesOf, dataset))
-    for index in range(sum(shard.rows for shard in dataset.shards(table))):
-        row = dataset.packed_row(table, index)
-        for number, segment in enumerate(row["segments"]):
-            where = f"{table}, row {index}, segment {number} ({segment['repository']}, {segment['style']})"
-            spans = [span for span in row["spans"] if span["segment"] == number]
-            repository = repositories.get(segment["repository"])
-            found.documents += 1
-            found.spans += len(spans)
-            if repository is None:
-                found.problems.append(f"{where}: its repository has no row in `repositories`")
-                continue
-            if repository["split"] != split:
-                found.problems.append(f"{where}: its repository is of split {repository['split']}")
-            said = _Document(row["input_ids"], segment, spans, repository, files(repository["id"]), tokenizer, limits)
-            found.problems += [f"{where}: {problem}" for problem in said.problems()]
-            found.largest_share = max(found.largest_share, said.share)
-            found.longest_run = max(found.longest_run, said.run)
-        reporter.advance("")
+def _tokenizer(dataset: Dataset) -> Tokenizer:
+    settings = TokensConfig.model_validate(dataset.manifest["config"]["tokens"])
+    tokenizer = load_tokenizer(settings)
+    if tokenizer.fingerprint != dataset.manifest["tokenizer_fingerprint"]:
+        raise OutputError(
+            f"{dataset.out}: its rows cannot be read: {settings.tokenizer!r} is not the tokenizer that they were packed with; "
+            "put that one back, or build it again into a new directory"
+        )
+    return tokenizer
 
 
-class _Document:
-    """One segment of a packed row, read back."""
+def _card(dataset: Dataset) -> Iterator[str]:
+    """The card is the one that was written, and leads `datasets` to the shards of the manifest."""
+    path = dataset.out / CARD
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        yield f"{path}: cannot be read ({error.strerror})"
+        return
+    if hashlib.sha256(data).hexdigest() != dataset.manifest["card_sha256"]:
+        yield f"{path}: was damaged or changed after it was written"
+        return
+    try:
+        found = yaml.safe_load(data.decode().split("---\n", 2)[1])
+    except (ValueError, IndexError, RecursionError, yaml.YAMLError):
+        found = None
+    if found != front_matter(dataset.manifest):
+        yield f"{path}: does not lead `datasets` to the tables of {MANIFEST}"
 
-    def __init__(
-        self,
-        ids: npt.NDArray[np.int32],
-        segment: dict[str, Any],
-        spans: list[dict[str, Any]],
-        repository: dict[str, Any],
-        files: FilesOf,
-        tokenizer: Tokenizer,
-        limits: LeakageConfig,
-    ):
-        self.ids, self.segment, self.spans = ids, segment, spans
-        self.repository, self.files, self.tokenizer, self.limits = repository, files, tokenizer, limits
-        self.share, self.run = 0.0, 0
 
-    def problems(self) -> Iterator[str]:
-        segment = self.segment
-        target_ids = self.ids[segment["target_start"] : segment["target_end"]]
-        target = self.tokenizer.decode(target_ids[:-1].tolist())
-        said = [t["text"] for t in usable_targets(self.repository) if t["style"] == segment["style"]]
-        if said != [target] or target_ids[-1:].tolist() != [self.tokenizer.eos]:
-            yield "its target is not the one in `repositories`"
-        for span in self.spans:
-            text = self.tokenizer.decode(self.ids[span["start"] : span["end"]].tolist())
-            if problem := self.files.problem(span, text):
-                yield f"{span['path']}: {problem}"
-        context = self.tokenizer.decode(self.ids[segment["start"] : segment["target_start"]].tolist())
-        measure, over = in_context(target, self.repository["name"], context, self.limits)
-        self.share, self.run = measure.share, measure.run
-        if (measure.share, measure.run) != (segment["leak_share"], segment["leak_run"]):
-            yield (
-                f"its context holds {measure.share:.2%} of the target's 8-grams and a run of {measure.run} words; the row "
-                f"states {segment['leak_share']:.2%} and {segment['leak_run']}"
-            )
-        if over:
-            yield f"leak: {measure.share:.2%} of the target's 8-grams, a run of {measure.run} words: over the limit"
+def _strangers(dataset: Dataset) -> Iterator[str]:
+    """Files that the manifest does not know, where `datasets` would load them or take them for a table."""
+    known = {shard.path for table in dataset.tables() for shard in dataset.shards(table)}
+    found = set()
+    for folder, below, names in os.walk(dataset.out):
+        below[:] = [name for name in below if not name.startswith(".")]
+        here = Path(folder).relative_to(dataset.out)
+        for name in (*names, *(b for b in below if (Path(folder) / b).is_symlink())):
+            path = (here / name).as_posix()
+            if name.endswith(".arrow") or here.parts[:1] in _TABLE_FOLDERS:
+                found.add(path)
+    for table in dataset.tables():  # what the card's patterns match, through links too
+        if (dataset.out / table).is_dir():
+            found |= {f"{table}/{path.name}" for path in (dataset.out / table).iterdir()}
+    for path in sorted(found - known):
+        if not any(shard.startswith(f"{path}/") for shard in known):
+            yield f"{dataset.out / path}: is not in {MANIFEST}, and `datasets` may load it"
+
+
+_TABLE_FOLDERS = {("repositories",), ("files",), ("edges",), ("packed",)}
+
+
+def _shards(dataset: Dataset, table: str) -> Iterator[str]:
+    """A table's shards have the bytes, columns, batches and rows that the manifest names, and no hole where a value must be."""
+    dataset.check(table)
+    for shard in dataset.shards(table):
+        path = dataset.out / shard.path
+        try:
+            with pa.memory_map(str(path)) as source:
+                yield from (f"{path}: {problem}" for problem in _stream(source, table, shard))
+        except (pa.ArrowException, OSError) as error:
+            yield f"{path}: cannot be read ({str(error)[:200]})"
+
+
+def _stream(source: pa.MemoryMappedFile, table: str, shard: Shard) -> Iterator[str]:
+    with pa.ipc.open_stream(source) as reader:
+        if not reader.schema.equals(schema_of(table), check_metadata=True):
+            yield "its columns are not those of this table"
+            return
+        first = 0
+        for number, (offset, rows) in enumerate(zip(shard.offsets, shard.batch_rows, strict=True)):
+            at = source.tell()
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                yield f"ends after {number} batches; {MANIFEST} names {len(shard.offsets)}"
+                return
+            if (at, batch.num_rows) != (offset, rows):
+                yield (
+                    f"batch {number} stands at {at} and has {batch.num_rows} rows; {MANIFEST} says at {offset}, with {rows} rows"
+                )
+                return
+            batch.validate(full=True)
+            yield from check_nulls(table, batch, first)
+            first += rows
+        try:
+            reader.read_next_batch()
+        except StopIteration:
+            if source.tell() == shard.bytes:
+                return
+        yield f"holds more than the {len(shard.offsets)} batches that {MANIFEST} names"

@@ -88,20 +88,20 @@ def write_files(folder: Path, files: Mapping[str, str | bytes]) -> None:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
+def make_repository(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+    """A git repository with one commit of `files` (path -> text or bytes) at `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    git(folder, "init", "-q", "-b", "main")
+    write_files(folder, files)
+    git(folder, "add", "-A", "-f")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "one state")
+    return folder
+
+
 @pytest.fixture
 def make_repo(tmp_path: Path) -> Callable[..., Path]:
     """`make_repo({path: text or bytes}, name="repo")` -> the path of a git repository with one commit."""
-
-    def make(files: Mapping[str, str | bytes], name: str = "repo") -> Path:
-        folder = tmp_path / name
-        folder.mkdir(parents=True, exist_ok=True)
-        git(folder, "init", "-q", "-b", "main")
-        write_files(folder, files)
-        git(folder, "add", "-A", "-f")
-        git(folder, "commit", "-q", "--allow-empty", "-m", "one state")
-        return folder
-
-    return make
+    return lambda files, name="repo": make_repository(tmp_path / name, files)
 
 
 def small_tokenizer(folder, eos="<|im_end|>", normalizer=None, bos=False):

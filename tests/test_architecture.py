@@ -43,6 +43,7 @@ def test_packages_meet_only_at_files_and_the_shared_modules():
                 assert name.split(".")[1] in (
                     "__version__",
                     "schema",
+                    "reader",
                     "prompt",
                     "summarize",
                     "models",
@@ -64,7 +65,9 @@ def test_pure_modules_stay_pure():
     assert ours("repo2ctx.families") == set()
     assert ours("repo2ctx.packing") == set()
     assert ours("repo2ctx.order") <= {"repo2ctx.records"}
-    assert ours("repo2ctx.schema") <= {"repo2ctx.records", "repo2ctx.errors"}
+    assert ours("repo2ctx.schema") <= {"repo2ctx.records", "repo2ctx.errors", "repo2ctx.mapped", "repo2ctx.manifest"}
+    assert ours("repo2ctx.mapped") == {"repo2ctx.errors"}
+    assert ours("repo2ctx.reader") == {"repo2ctx.schema", "repo2ctx.errors"}
     assert ours("repo2ctx.graph") <= {"repo2ctx.records", "repo2ctx.languages", "repo2ctx.testnames"}
 
 
@@ -117,7 +120,7 @@ def test_no_module_is_named_like_a_standard_one():
 def test_the_command_line_leaves_the_heavy_packages_unloaded():
     code = "import repo2ctx.cli, sys; print([m for m in ('torch', 'transformers', 'pyarrow', 'git', 'enry', 'tiktoken') if m in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True, cwd=ROOT).strip() == "[]"
-    code = "import repo2ctx.pipeline, repo2ctx.inspection, sys; print('torch' in sys.modules or 'transformers' in sys.modules)"
+    code = "import repo2ctx.pipeline, repo2ctx.inspection, repo2ctx.reader, sys; print('torch' in sys.modules or 'transformers' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True, cwd=ROOT).strip() == "False"
 
 

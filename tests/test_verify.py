@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from test_build import command, run
 
+from repo2ctx.manifest import sealed
 from repo2ctx.schema import MANIFEST, Dataset
-from repo2ctx.shards import write_json
 
 SAID = "Keeps plain-text notes in folders and finds them again by their words"
 LONG = (
@@ -124,7 +124,7 @@ def test_verify_finds_rows_that_were_changed(built):
 
     entry = dataset.manifest["tables"]["packed/2k/train"][0]
     entry |= {"sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "bytes": path.stat().st_size}
-    write_json(built / MANIFEST, dataset.manifest)
+    (built / MANIFEST).write_text(sealed(dataset.manifest))
     said = "\n".join(checked(built)["problems"])
     assert "do not decode to the text" in said
     assert "the row states" in said

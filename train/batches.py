@@ -1,8 +1,7 @@
-"""Packed rows -> the documents of each step, in an order that a seed and a position determine."""
+"""Packed rows -> the documents of each step, in the order of `repo2ctx.reader`."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 import torch
 
 from repo2ctx.errors import ConfigError
+from repo2ctx.reader import RowReader
 from repo2ctx.schema import Dataset, target_text
 from repo2ctx.tokens import Tokenizer
 
@@ -31,25 +31,18 @@ class TrainingDocument:
 
 
 class Rows:
-    """The rows of one table, dealt in shuffled epochs.
+    """The rows of one table, in shuffled epochs; a resumed run needs only the number of rows that it had taken.
 
-    Row k of the run is row `permutation(seed, epoch)[k mod rows]`: a resumed run needs only k.
+    Raises OutputError unless every byte of the table is as written.
     """
 
     def __init__(self, data: Path, table: str, seed: int):
         self.dataset = Dataset(data)
         self.table = table
-        self.seed = seed
+        self.reader = RowReader(self.dataset, table, seed=seed)
         self.dataset.check(table)
-        self.count = sum(shard.rows for shard in self.dataset.shards(table))
-        if not self.count:
-            tables = [t for t in self.dataset.tables() if t.startswith("packed/")]
-            raise ConfigError(f"{data} has no rows in {table}; it has {', '.join(tables) or 'no packed rows'}")
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of what the rows are: a resumed run must find the same."""
-        return hashlib.sha256("".join(s.sha256 for s in self.dataset.shards(self.table)).encode()).hexdigest()
+        self.count = self.reader.rows
+        self.digest = self.reader.digest  # of what the rows are: a resumed run must find the same
 
     def check_tokenizer(self, tokenizer: Tokenizer, model: str) -> None:
         """Raise ConfigError if the rows hold another tokenizer's ids than the model's.
@@ -84,13 +77,12 @@ class Rows:
                     yield f"{path} of {repository}", text, ids[spans[path]["start"] : spans[path]["end"]].tolist()
 
     def index(self, k: int) -> int:
-        epoch, place = divmod(k, self.count)
-        order = np.random.default_rng((self.seed, epoch)).permutation(self.count)
-        return int(order[place])
+        """The number in the table of row `k` of the run."""
+        return self.reader.row_at(k)
 
     def documents(self, k: int) -> Iterator[TrainingDocument]:
         """The documents of row `k` of the run."""
-        row = self.dataset.packed_row(self.table, self.index(k))
+        row = self.reader.read(self.index(k))
         ids = torch.from_numpy(row["input_ids"].astype(np.int64))
         for segment in row["segments"]:
             start, end = segment["start"], segment["target_end"]

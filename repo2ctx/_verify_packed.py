@@ -1,0 +1,217 @@
+"""Whether packed rows are what they say: every document's parts against its repository, its files and the prompt, and how much of
+its target its context holds, measured anew.
+
+Everything is checked on the decoded tokens. Memory: one row, and what `files` says of a few repositories.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import lru_cache, partial
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from repo2ctx import prompt
+from repo2ctx.config import LeakageConfig, parse_length
+from repo2ctx.leakage import in_context
+from repo2ctx.packing import PATH
+from repo2ctx.progress import Reporter
+from repo2ctx.records import Style
+from repo2ctx.schema import MANIFEST, Dataset, usable_targets
+from repo2ctx.span_check import FilesOf
+from repo2ctx.tokens import Tokenizer
+
+_REMEMBERED = 64  # repositories whose files are kept in memory: rows of one length share many
+
+
+class Rows:
+    """Checks packed tables one by one, and counts what they hold. Problems name table, row and segment."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        repositories: Mapping[str, dict[str, Any]],
+        tokenizer: Tokenizer,
+        reporter: Reporter,
+    ):
+        self.dataset, self.repositories, self.tokenizer, self.reporter = dataset, repositories, tokenizer, reporter
+        self.limits = LeakageConfig.model_validate(dataset.manifest["config"]["leakage"])
+        self.vocabulary = _Vocabulary(tokenizer)
+        self.files = lru_cache(maxsize=_REMEMBERED)(partial(FilesOf, dataset))
+        self.documents = self.spans = self.longest_run = 0
+        self.largest_share = 0.0
+        self.counts: dict[str, Counter[tuple[str, str, int]]] = {}
+
+    def check(self, table: str) -> Iterator[str]:
+        length = table.split("/")[1]
+        if parse_length(length) not in self.dataset.manifest["config"]["pack"]["lengths"]:
+            yield f"{table}: is of a length that the configuration in {MANIFEST} does not name"
+        count = sum(shard.rows for shard in self.dataset.shards(table))
+        self.reporter.stage(table, count)
+        for index in range(count):
+            row = self.dataset.packed_row(table, index)
+            where = f"{table}, row {index}"
+            problems = [f"{where}: {problem}" for problem in self._bounds(row, parse_length(length))]
+            yield from problems
+            if not problems:
+                yield from self._row(table, where, row)
+            self.reporter.advance("")
+
+    def _bounds(self, row: Mapping[str, Any], length: int) -> Iterator[str]:
+        """What must hold before the row can be cut into its parts."""
+        ids, at = row["input_ids"], 0
+        if len(ids) > length:
+            yield f"has {len(ids):,} tokens, more than its length"
+        if unknown := self.vocabulary.unknown(ids):
+            yield f"holds ids that are no tokens of the vocabulary: {', '.join(map(str, unknown[:5]))}"
+        for number, segment in enumerate(row["segments"]):
+            start, target_start, end = (segment[name] for name in ("start", "target_start", "target_end"))
+            if start != at or not start < target_start < end:
+                yield f"segment {number} is from {start} over {target_start} to {end}, and should begin at {at}"
+            at = end
+        if at != len(ids):
+            yield f"its segments end at {at}, its tokens at {len(ids)}"
+        for span in row["spans"]:
+            if not 0 <= span["segment"] < len(row["segments"]):
+                yield f"{span['path']}: is said to be in segment {span['segment']}, which is not there"
+
+    def _row(self, table: str, where: str, row: Mapping[str, Any]) -> Iterator[str]:
+        _, length, split = table.split("/")
+        counted = self.counts.setdefault(length, Counter())
+        for number, segment in enumerate(row["segments"]):
+            here = f"{where}, segment {number} ({segment['repository']}, {segment['style']})"
+            spans = [span for span in row["spans"] if span["segment"] == number]
+            repository = self.repositories.get(segment["repository"])
+            self.documents += 1
+            self.spans += len(spans)
+            counted[segment["repository"], segment["style"], segment["target_end"] - segment["start"]] += 1
+            if repository is None or segment["style"] not in get_args(Style):
+                yield f"{here}: its repository has no row in repositories, or its style is none"
+                continue
+            if repository["split"] != split:
+                yield f"{here}: its repository is of split {repository['split']}"
+            files = self.files(repository["id"])
+            document = Document(row["input_ids"], segment, spans, repository, files, self.tokenizer, self.limits)
+            yield from (f"{here}: {problem}" for problem in document.problems())
+            self.largest_share = max(self.largest_share, document.share)
+            self.longest_run = max(self.longest_run, document.run)
+
+
+class _Vocabulary:
+    """Which ids are tokens."""
+
+    def __init__(self, tokenizer: Tokenizer):
+        self.tokenizer = tokenizer
+        self.beyond: dict[int, bool] = {}
+
+    def unknown(self, ids: npt.NDArray[np.int32]) -> list[int]:
+        odd = np.unique(ids[(ids < 0) | (ids >= self.tokenizer.vocabulary_size)])
+        return [i for i in odd.tolist() if not self.beyond.setdefault(i, i >= 0 and self._is_token(i))]
+
+    def _is_token(self, token: int) -> bool:
+        """A vocabulary with holes has ids that are larger than its size."""
+        try:
+            return bool(self.tokenizer.decode([token]))
+        except Exception:  # noqa: BLE001 - tokenizers differ in what they raise for an id that they do not know
+            return False
+
+
+class Document:
+    """One segment of a packed row, read back; its bounds are sound."""
+
+    def __init__(
+        self,
+        ids: npt.NDArray[np.int32],
+        segment: Mapping[str, Any],
+        spans: list[dict[str, Any]],
+        repository: dict[str, Any],
+        files: FilesOf,
+        tokenizer: Tokenizer,
+        limits: LeakageConfig,
+    ):
+        self.ids, self.segment, self.spans = ids, segment, spans
+        self.repository, self.files, self.tokenizer, self.limits = repository, files, tokenizer, limits
+        self.share, self.run = 0.0, 0
+
+    def problems(self) -> Iterator[str]:
+        target = self._text(self.segment["target_start"], self.segment["target_end"] - 1)
+        yield from self._target(target)
+        yield from self._spans()
+        yield from self._leak(target)
+
+    def _text(self, start: int, end: int) -> str:
+        return self.tokenizer.decode(self.ids[start:end].tolist())
+
+    def _target(self, target: str) -> Iterator[str]:
+        """The target is whole."""
+        said = [t["text"] for t in usable_targets(self.repository) if t["style"] == self.segment["style"]]
+        if said != [target] or self.ids[self.segment["target_end"] - 1] != self.tokenizer.eos:
+            yield "its target is not the one in repositories, whole and with the end token"
+
+    def _spans(self) -> Iterator[str]:
+        """Spans stand one after another, first paths in the tree, then files in their order, and hold what `files` has; the
+        prompt stands between them."""
+        boundary = self.repository["boundary"]
+        opening = self.tokenizer.encode(prompt.opening(self.repository["name"], self.segment["style"], boundary))
+        first = [*self.tokenizer.opening, *opening]
+        at = self.segment["start"] + len(first)
+        if self.ids[self.segment["start"] : at].tolist() != first:
+            yield "does not begin with the prompt"
+            return
+        position = -1
+        seen = set()
+        for span in self.spans:
+            path, start, end = span["path"], span["start"], span["end"]
+            if not at <= start <= end < self.segment["target_start"]:
+                yield f"{path}: its span {start} to {end} lies outside of the context, or over another"
+                return
+            if path in seen:
+                yield f"{path}: stands here twice"
+            elif problem := self.files.problem(span, self._text(start, end)):
+                yield f"{path}: {problem}"
+            elif span["fidelity"] == PATH:
+                if position >= 0 or _markers(self._text(at, start), boundary):
+                    yield f"{path}: its path does not stand in the tree"
+            else:
+                yield from self._marker(span, self._text(at, start), boundary)
+                if self.files.position[path] <= position:
+                    yield f"{path}: does not stand in the order of files"
+                position = self.files.position[path]
+            seen.add(path)
+            at = end
+        closing = self._text(at, self.segment["target_start"])
+        chat = bool(self.tokenizer.answer)
+        wanted = prompt.closing(self.segment["style"], boundary, chat) + self.tokenizer.decode(self.tokenizer.answer)
+        if not closing.endswith(wanted) or _markers(closing, boundary) != 1:
+            yield "what stands between its files and its target is not the prompt's, or a file there has no span"
+
+    @staticmethod
+    def _marker(span: Mapping[str, Any], before: str, boundary: str) -> Iterator[str]:
+        """before: the text between the span and what precedes it."""
+        path = span["path"]
+        if not before.endswith(prompt.file_opening(path, boundary, span["fidelity"])):
+            yield f"{path}: the line before it does not name it, or how much of it follows"
+        if _markers(before, boundary) != 1:
+            yield f"{path}: before it stands a file that has no span"
+
+    def _leak(self, target: str) -> Iterator[str]:
+        """What the row states of its leak is so, and within the limits."""
+        segment = self.segment
+        context = self._text(segment["start"], segment["target_start"])
+        measure, over = in_context(target, self.repository["name"], context, self.limits)
+        self.share, self.run = measure.share, measure.run
+        if (measure.share, measure.run) != (segment["leak_share"], segment["leak_run"]):
+            yield (
+                f"its context holds {measure.share:.2%} of the target's 8-grams and a run of {measure.run} words; the row "
+                f"states {segment['leak_share']:.2%} and {segment['leak_run']}"
+            )
+        if over:
+            yield f"leak: {measure.share:.2%} of the target's 8-grams, a run of {measure.run} words: over the limit"
+
+
+def _markers(text: str, boundary: str) -> int:
+    """Lines that begin a file, or end the files."""
+    return f"\n{text}".count(f"\n== {boundary} ")
