@@ -13,10 +13,12 @@ from typing import Any, get_args
 import pyarrow as pa
 
 from repo2ctx.config import BuildConfig, length_name
+from repo2ctx.families import ties
 from repo2ctx.progress import Reporter
 from repo2ctx.records import KEPT, Strength, Style
 from repo2ctx.schema import MANIFEST, SPLITS, Dataset, usable_targets
 from repo2ctx.selection import REASONS
+from repo2ctx.splitting import COUNTED_COLUMNS, member_of, why
 
 _MAY_BE_NULL = {"repositories": {"targets.duplicate_of"}, "packed": {"spans.text_sha256"}}
 _NEVER_NULL_IN_FILES = ("repository", "path", "blob", "size", "fate")
@@ -72,6 +74,20 @@ def check_repositories(dataset: Dataset) -> Iterator[str]:
     counted = dict(sorted(Counter(row["split"] for row in dataset.rows("repositories", ("split",))).items()))
     if counted != (said := dataset.manifest["summary"]["splits"]):
         yield f"repositories: has {counted} repositories of each split; {MANIFEST} counts {said}"
+
+
+def check_families(dataset: Dataset) -> Iterator[str]:
+    """Repositories of different splits that the rule of families ties, whatever families their rows name."""
+    known = dataset.manifest["repositories"]
+    rows = [(number, row) for number, row in enumerate(dataset.repositories()) if row["id"] in known]
+    members = [member_of(row, dataset.of_repository("files", row["id"], COUNTED_COLUMNS)) for _, row in rows]
+    for tie in ties(members):
+        (number, one), (_, other) = rows[tie.first], rows[tie.second]
+        if one["split"] != other["split"]:
+            yield (
+                f"repositories, row {number} ({one['id']}): is in {one['split']}, but {other['id']} in {other['split']}, and "
+                f"{why(tie.by, tie.share)}"
+            )
 
 
 def _repository(row: Mapping[str, Any], known: Mapping[str, Any] | None, ids: set[str]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from repo2ctx.config import BuildConfig
+from repo2ctx.families import By
 
 _SEAL = "manifest_sha256"
 # One space before it: only a key of the manifest itself stands so, and no string holds a raw line break.
@@ -131,18 +132,18 @@ class _Failure(_Part):
 
 
 class _Tie(_Part):
-    """What ties a repository that was left out to one that is in a split."""
-
     unit: str
     split: str
-    by: str
+    by: By
     share: float
 
 
 class _LeftOut(_Part):
+    """A repository that would tie two splits (`splitting.py`). says: the split that its line gives, or ""."""
+
     unit: str
     says: str
-    ties: list[_Tie]
+    ties: Annotated[list[_Tie], Field(min_length=1)]
 
 
 class _Packed(_Part):
@@ -205,7 +206,13 @@ class _Manifest(_Part):
         for entry in self.listed:
             if entry.id is not None and entry.id not in self.repositories:
                 raise ValueError(f"list: {entry.name[:100]!r} names a repository that is not in `repositories`")
+        if unknown := self.units_left_out() - {entry.unit for entry in self.listed}:
+            raise ValueError(f"left_out: {min(unknown)[:100]!r} is not in the list")
         return self
+
+    def units_left_out(self) -> set[str]:
+        """Every unit that `left_out` names."""
+        return {unit for entry in self.left_out for unit in (entry.unit, *(tie.unit for tie in entry.ties))}
 
 
 def _check_config(config: Mapping[str, Any], digest: str) -> None:

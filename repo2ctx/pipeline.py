@@ -73,9 +73,9 @@ def build(
     """Build a dataset from the list into `out`, or finish one that was begun there.
 
     Repositories that cannot be had are in the result's `failures`, those that would tie two splits in `left_out`; everything
-    else is done. teacher: needed if
-    targets.sources names one. Raises OutputError if `out` holds something else or another configuration; TokenizerError and
-    ConfigError before anything is fetched; TeacherUnavailableError when it comes to that, with what is finished kept.
+    else is done. teacher: needed if targets.sources names one. Raises OutputError if `out` holds something else or another
+    configuration; TokenizerError and ConfigError before anything is fetched; TeacherUnavailableError when it comes to that,
+    with what is finished kept.
     """
     isolate_environment()
     check_git()

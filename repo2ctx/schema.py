@@ -385,10 +385,8 @@ class Dataset:
         columns: Sequence[str] | None,
     ) -> Iterator[pa.RecordBatch]:
         with source:
-            if not pa.ipc.open_stream(source).schema.equals(wanted):
-                raise pa.ArrowInvalid("its columns are not those of this table")
-            source.seek(0)
-            reader = pa.ipc.open_stream(source, options=_reading(source, columns))
+            options = _reading(source, columns, wanted)
+            reader = pa.ipc.open_stream(source, options=options)
             for number in numbers:
                 # The reader takes its next message from wherever the file stands.
                 source.seek(shard.offsets[number])
@@ -453,9 +451,13 @@ def stream_batches(folder: Path, columns: Sequence[str] | None = None) -> Iterat
             yield from pa.ipc.open_stream(source, options=options)
 
 
-def _reading(source: pa.MemoryMappedFile, columns: Sequence[str] | None) -> pa.ipc.IpcReadOptions:
-    """How to read the named columns of a stream alone; the file is left at its beginning."""
+def _reading(
+    source: pa.MemoryMappedFile, columns: Sequence[str] | None, wanted: pa.Schema | None = None
+) -> pa.ipc.IpcReadOptions:
+    """How to read the named columns of a stream alone; the file is left at its beginning. wanted: what all of them must be."""
     schema = pa.ipc.open_stream(source).schema
+    if wanted is not None and not schema.equals(wanted):
+        raise pa.ArrowInvalid("its columns are not those of this table")
     source.seek(0)
     return pa.ipc.IpcReadOptions(
         included_fields=[schema.get_field_index(c) for c in columns] if columns is not None else None

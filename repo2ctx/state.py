@@ -41,7 +41,7 @@ _WAYS = {
 }
 
 _ASSIGNED = (
-    "assigned"  # in the state: families and splits that stay, since the manifest that told them goes before the next
+    "assigned"  # in the state: families and splits that stay; the manifest that tells them goes before the next comes
 )
 
 
@@ -111,7 +111,7 @@ def already_finished(out: Path, identity: dict[str, Any], reporter: Reporter) ->
 
 def earlier_splits(out: Path) -> dict[str, list[str]]:
     """The name of each repository of the build that the one under way goes on from -> its family and split there."""
-    found: dict[str, list[str]] = _read_state(out / WORK / "state.json").get(_ASSIGNED, {})
+    found: dict[str, list[str]] = _read_state(out / WORK / _STATE).get(_ASSIGNED, {})
     return found
 
 

@@ -13,22 +13,19 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import yaml
 
 from repo2ctx._verify_packed import Rows
-from repo2ctx._verify_tables import check_counts, check_files, check_nulls, check_repositories
+from repo2ctx._verify_tables import check_counts, check_families, check_files, check_nulls, check_repositories
 from repo2ctx.card import CARD, front_matter
 from repo2ctx.config import TokensConfig
 from repo2ctx.errors import OutputError, TokenizerError
-from repo2ctx.families import ties
 from repo2ctx.mapped import Shard
 from repo2ctx.progress import Reporter
 from repo2ctx.prompt import PROMPT_VERSION
 from repo2ctx.schema import MANIFEST, SCHEMAS, Dataset, rebuild, schema_of
-from repo2ctx.splitting import COUNTED_COLUMNS, member_of, why
 from repo2ctx.tokens import Tokenizer, load_tokenizer
 
 
@@ -68,7 +65,7 @@ def verify(out: Path, reporter: Reporter) -> Verified:
         return found
     repositories = {row["id"]: row for row in dataset.repositories()}
     tell(check_repositories(dataset))
-    tell(_ties(dataset, list(repositories.values())))
+    tell(check_families(dataset))
     reporter.stage("files", len(repositories))
     tell(check_files(dataset, repositories, reporter))
     if (wrote := dataset.manifest["prompt_version"]) != PROMPT_VERSION:
@@ -98,15 +95,6 @@ def _readable(problems: Iterable[str]) -> Iterator[str]:
         yield from problems
     except OutputError as error:
         yield str(error).rpartition("; ")[0]
-
-
-def _ties(dataset: Dataset, repositories: list[dict[str, Any]]) -> Iterator[str]:
-    """Repositories of different splits that the rule of families ties, whatever family their rows name."""
-    members = [member_of(row, dataset.of_repository("files", row["id"], COUNTED_COLUMNS)) for row in repositories]
-    for tie in ties(members):
-        one, other = repositories[tie.first], repositories[tie.second]
-        if one["split"] != other["split"]:
-            yield f"{one['id']} is in {one['split']} and {other['id']} in {other['split']}: {why(tie.by, tie.share)}"
 
 
 def _tokenizer(dataset: Dataset) -> Tokenizer:
