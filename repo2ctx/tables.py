@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -26,6 +27,7 @@ def print_result(result: BuildResult, as_json: bool) -> None:
     console.print(_files_table(result, seconds))
     if result.packed:
         console.print(_rows_table(result))
+        console.print(_fidelity_table(result))
     for failure in result.failures:
         console.print(
             f"failed: {printable(failure.source)} (line {failure.line}): {printable(failure.reason)}", markup=False
@@ -68,20 +70,8 @@ def _files_table(result: BuildResult, seconds: float) -> Table:
 
 
 def _rows_table(result: BuildResult) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for heading in (
-        "length",
-        "rows",
-        "documents",
-        "tokens",
-        "fill",
-        "long",
-        "files: full",
-        "outline",
-        "path",
-        "left out",
-    ):
-        table.add_column(heading, justify="left" if heading == "length" else "right")
+    headings = ("length", "rows", "documents", "tokens", "fill", "long", "held back")
+    table = _table(headings)
     for name, values in result.packed.items():
         room = values["rows"] * parse_length(name)
         table.add_row(
@@ -91,11 +81,30 @@ def _rows_table(result: BuildResult) -> Table:
             f"{values['tokens']:,}",
             f"{values['tokens'] / room:.1%}" if room else "-",
             f"{values['long_tokens'] / values['train_tokens']:.0%}" if values["train_tokens"] else "-",
-            f"{values['full']:,}",
-            f"{values['outline'] + values['head']:,}",
-            f"{values['path']:,}",
-            f"{values['left_out']:,}",
+            f"{values['held_back']:,}",
         )
+    return table
+
+
+def _fidelity_table(result: BuildResult) -> Table:
+    """How much of the files the documents hold."""
+    kinds = {
+        "full": "files in full",
+        "outline": "outlines",
+        "head": "beginnings",
+        "path": "paths",
+        "left_out": "left out",
+    }
+    table = _table(("length", *kinds.values()))
+    for name, values in result.packed.items():
+        table.add_row(name, *(f"{values[kind]:,}" for kind in kinds))
+    return table
+
+
+def _table(headings: Sequence[str]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading == "length" else "right", no_wrap=True)
     return table
 
 
