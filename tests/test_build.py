@@ -13,11 +13,14 @@ import datasets
 import pytest
 from conftest import git, write_files
 
+from repo2ctx.analysis import analyse
 from repo2ctx.config import BuildConfig, TokensConfig
-from repo2ctx.crawl import CrawlOptions
+from repo2ctx.crawl import CrawlOptions, open_snapshot
 from repo2ctx.errors import OutputError
+from repo2ctx.parsing import outline
 from repo2ctx.pipeline import build
 from repo2ctx.repolist import read_list
+from repo2ctx.sandbox import Sandbox
 from repo2ctx.schema import PACKED, Dataset
 from repo2ctx.tokens import load_tokenizer
 from repo2ctx.verify import verify
@@ -103,6 +106,48 @@ def test_every_file_has_a_row_with_its_fate(make_repo, tmp_path):
     )
     assert rows["pyproject.toml"]["text"] == PYTHON["pyproject.toml"].replace("Keeps notes and finds them again", "")
     assert result.fates["kept"] == 6
+
+
+def test_outlines_are_of_the_texts_as_they_are_written(make_repo, tmp_path):
+    said = "Keeps plain-text notes in folders and finds them again by the words in them, quickly and without any index."
+    body = "        self.count = self.count + 1\n" * 60
+    quoting = f'class Notes:\n    """{said}"""\n\n    def find(self, word):\n        """Finds one note."""\n{body}'
+    emptied = (
+        f'"""{said}\n\nMore of it."""\n\nclass Index:\n    """An index of the notes."""\n\n    def add(self):\n{body}'
+    )
+    repo = make_repo(
+        {
+            "README.md": f"# Notes\n\n{said}\n",
+            "pyproject.toml": f'[project]\nname = "notes"\ndescription = "{said}"\n',
+            "notes/quoting.py": quoting,
+            "notes/plain.py": quoting.replace(said, "A plain class."),
+            "notes/__init__.py": emptied,
+            "doc.txt": f"See also: {said}\n",
+        }
+    )
+    run(tmp_path, [str(repo)], targets={"sources": ["docstring", "metadata"]})
+    rows = {r["path"]: r for r in Dataset(tmp_path / "out").rows("files")}
+    for path, row in rows.items():
+        if row["fate"] != "kept":
+            assert row["outline"] is None
+        else:
+            assert row["outline"] == outline(row["language"], row["text"].encode()), path
+        assert "without any index" not in (row["outline"] or "")
+    assert "finds them again" not in rows["notes/quoting.py"]["text"]
+    assert "class Notes:" in rows["notes/quoting.py"]["outline"]
+    assert "def find(self, word):" in rows["notes/quoting.py"]["outline"]
+    assert '"""A plain class."""' in rows["notes/plain.py"]["outline"]
+    assert "class Index:" in rows["notes/__init__.py"]["outline"]
+    assert rows["doc.txt"]["outline"] is None
+    with Sandbox(20, 4 << 30) as sandbox:
+        config = BuildConfig()
+        spec = read_list(tmp_path / "list.txt")[0][0]
+        found = {}
+        with open_snapshot(spec, CrawlOptions(tmp_path / "cache")) as snapshot:
+            analyse(snapshot, config, sandbox, lambda file, text, made: found.update({file.path: made}), outlined=True)
+            assert "without any index" in found["notes/quoting.py"]  # before the guard
+            analyse(snapshot, config, sandbox, lambda file, text, made: found.update({file.path: made}))
+            assert set(found.values()) == {None}  # not asked for, not made
 
 
 def test_a_packed_row_is_what_it_says(make_repo, tmp_path):
