@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ _BUNDLED = {
     name: f"https://openaipublic.blob.core.windows.net/encodings/{name}.tiktoken"
     for name in ("o200k_base", "cl100k_base")
 }
+CODE = f"tiktoken {version('tiktoken')}"
 MAX_ID = (1 << 31) - 1  # rows hold 32-bit ids
 _LONG_RUN = 1 << 16
 _BLANKS = re.compile(rf"[^\S\r\n]{{{_LONG_RUN}}}")
@@ -47,6 +49,10 @@ class TiktokenTokenizer:
     eos: int
     vocabulary_size: int
     encoding: tiktoken.Encoding
+
+    @property
+    def code(self) -> str:
+        return CODE
 
     @property
     def notice(self) -> str:
@@ -136,7 +142,10 @@ def _llama3_special_tokens() -> dict[str, int]:
 
 
 # Meta's own words: tiktoken's cl100k_base of today cuts blanks at the end of a text otherwise.
-_LLAMA3_PATTERN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_LLAMA3_PATTERN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 _LLAMA3 = _Known(_LLAMA3_PATTERN, _llama3_special_tokens(), "<|begin_of_text|>", "<|end_of_text|>")
 _CL100K = _Known("cl100k_base", {"<|endoftext|>": 100257}, "", "<|endoftext|>")
 _O200K = _Known("o200k_base", {"<|endoftext|>": 199999}, "", "<|endoftext|>")

@@ -27,8 +27,8 @@ class Tokenizer(Protocol):
     """What packing needs of a tokenizer.
 
     name: as the user asked for it. fingerprint: SHA-256 of what decides the ids. bos: ids that stand before a
-    document, often none. eos: the id that ends one. notice: what the user should be told of how it runs, often nothing;
-    it may come while texts are encoded.
+    document, often none. eos: the id that ends one. code: what computes the ids, with its version. notice: what the
+    user should be told of how it runs, often nothing; it may come while texts are encoded.
     """
 
     @property
@@ -41,6 +41,8 @@ class Tokenizer(Protocol):
     def eos(self) -> int: ...
     @property
     def vocabulary_size(self) -> int: ...
+    @property
+    def code(self) -> str: ...
     @property
     def notice(self) -> str: ...
 
