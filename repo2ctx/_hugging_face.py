@@ -23,7 +23,7 @@ import tokenizers
 
 from repo2ctx._byte_level import ByteLevelEngine, byte_level_engine
 from repo2ctx._hf_splits import UnfitError
-from repo2ctx._tiktoken_vocabularies import MAX_ID
+from repo2ctx._tiktoken_vocabularies import CODE, MAX_ID
 from repo2ctx._tokenizer_corpus import TEXTS
 from repo2ctx.chat import Framing, framing
 from repo2ctx.config import TokensConfig
@@ -54,6 +54,11 @@ class HuggingFaceTokenizer:
     notice: str = ""
     _seen: int = 0
     _tried: int = 0
+
+    @property
+    def code(self) -> str:
+        own = f"tokenizers {tokenizers.__version__}"
+        return own if self.engine is None else f"{CODE} for {own}"
 
     def encode(self, text: str) -> list[int]:
         ids: list[int] = self.encode_array(text).tolist()

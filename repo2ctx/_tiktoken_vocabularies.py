@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ _BUNDLED = {
     name: f"https://openaipublic.blob.core.windows.net/encodings/{name}.tiktoken"
     for name in ("o200k_base", "cl100k_base")
 }
+CODE = f"tiktoken {version('tiktoken')}"
 MAX_ID = (1 << 31) - 1  # rows hold 32-bit ids
 _LONG_RUN = 1 << 16
 _BLANKS = re.compile(rf"[^\S\r\n]{{{_LONG_RUN}}}")
@@ -48,6 +50,10 @@ class TiktokenTokenizer:
     vocabulary_size: int
     encoding: tiktoken.Encoding
     answer: tuple[int, ...] = ()  # a vocabulary says nothing of chats
+
+    @property
+    def code(self) -> str:
+        return CODE
 
     @property
     def notice(self) -> str:

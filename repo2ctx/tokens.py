@@ -28,8 +28,8 @@ class Tokenizer(Protocol):
 
     name: as the user asked for it. fingerprint: SHA-256 of what decides the ids. opening: ids that stand before a
     document, often none; for a chat model all before the user's text. answer: for a chat model, the ids between the user's text
-    and the answer; else none. eos: the id that ends the target. notice: what the user should be told of how it runs, often
-    nothing; it may come while texts are encoded.
+    and the answer; else none. eos: the id that ends the target. code: what computes the ids, with its version. notice: what the
+    user should be told of how it runs, often nothing; it may come while texts are encoded.
     """
 
     @property
@@ -44,6 +44,8 @@ class Tokenizer(Protocol):
     def eos(self) -> int: ...
     @property
     def vocabulary_size(self) -> int: ...
+    @property
+    def code(self) -> str: ...
     @property
     def notice(self) -> str: ...
 
