@@ -63,7 +63,8 @@ def test_pure_modules_stay_pure():
     assert ours("repo2ctx.overlap") == set()
     assert ours("repo2ctx.packing") == set()
     assert ours("repo2ctx.order") <= {"repo2ctx.records"}
-    assert ours("repo2ctx.schema") <= {"repo2ctx.records", "repo2ctx.errors"}
+    assert ours("repo2ctx.schema") <= {"repo2ctx.records", "repo2ctx.errors", "repo2ctx.manifest"}
+    assert ours("repo2ctx.manifest") <= {"repo2ctx.config"}
     assert ours("repo2ctx.graph") <= {"repo2ctx.records", "repo2ctx.languages", "repo2ctx.testnames"}
 
 
