@@ -68,6 +68,7 @@ def test_pure_modules_stay_pure():
     assert ours("repo2ctx.schema") <= {"repo2ctx.records", "repo2ctx.errors", "repo2ctx.mapped", "repo2ctx.manifest"}
     assert ours("repo2ctx.mapped") == {"repo2ctx.errors"}
     assert ours("repo2ctx.reader") == {"repo2ctx.schema", "repo2ctx.errors"}
+    assert ours("repo2ctx.manifest") <= {"repo2ctx.config", "repo2ctx.families"}
     assert ours("repo2ctx.graph") <= {"repo2ctx.records", "repo2ctx.languages", "repo2ctx.testnames"}
 
 
