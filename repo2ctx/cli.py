@@ -146,11 +146,14 @@ def pack(
     ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace the rows of another tokenizer.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one a processor.")] = None,
+    cache: Annotated[Path | None, typer.Option(help="Where token ids are kept.")] = None,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no token ids.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
     """Make rows of other lengths, or of another tokenizer, from what a build holds: nothing is fetched or parsed."""
     from repo2ctx.config import TokensConfig, parse_lengths
+    from repo2ctx.crawl import default_cache
     from repo2ctx.engine import default_workers
     from repo2ctx.progress import ProgressReporter
     from repo2ctx.repack import repack
@@ -161,7 +164,8 @@ def pack(
     wanted = parse_lengths(lengths) if lengths else ()
     tokens = TokensConfig(tokenizer=tokenizer) if tokenizer else None
     with ProgressReporter(quiet) as reporter:
-        result = repack(out, wanted, tokens, replace, workers or default_workers(), reporter)
+        kept = None if no_cache else cache or default_cache()
+        result = repack(out, wanted, tokens, replace, workers or default_workers(), kept, reporter)
     print_result(result, as_json)
 
 

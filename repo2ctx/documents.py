@@ -18,6 +18,7 @@ from typing import Any
 
 from repo2ctx.config import LeakageConfig, PackConfig, TokensConfig, length_name
 from repo2ctx.fitting import Size, fit_documents
+from repo2ctx.id_cache import CachedTokenizer, IdCache
 from repo2ctx.leakage import in_context
 from repo2ctx.records import Document, Span
 from repo2ctx.schema import PACKED, Dataset, packed_batch, stream_batches, target_text, tokens
@@ -32,7 +33,7 @@ _SHORTEST = 1 << 10
 @dataclass(frozen=True, slots=True)
 class FitTask:
     """What a worker needs to make the documents of one repository in `folder`. short: whether they are for training, where
-    a long repository gives short documents too."""
+    a long repository gives short documents too. ids: where token ids are kept, or None."""
 
     out: Path
     manifest: dict[str, Any]
@@ -43,6 +44,7 @@ class FitTask:
     leakage: LeakageConfig
     styles: tuple[str, ...]
     short: bool
+    ids: Path | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +70,14 @@ class FitSummary:
 
 
 @lru_cache(maxsize=1)
-def _tokenizer(settings: str) -> Tokenizer:
-    return load_tokenizer(TokensConfig.model_validate_json(settings))
+def _tokenizer(settings: str, ids: Path | None) -> Tokenizer:
+    tokenizer = load_tokenizer(TokensConfig.model_validate_json(settings))
+    return tokenizer if ids is None else CachedTokenizer(tokenizer, IdCache(ids))
 
 
 def fit_repository(task: FitTask) -> FitSummary:
     """Make the documents and write them; the folder exists under its name only when it is whole."""
-    tokenizer = _tokenizer(task.tokens.model_dump_json())
+    tokenizer = _tokenizer(task.tokens.model_dump_json(), task.ids)
     dataset = Dataset(task.out, task.manifest)
     texts = {style: target_text(task.repository, style) for style in task.styles}
     targets = {style: [*tokenizer.encode(text), tokenizer.eos] for style, text in texts.items()}
@@ -100,6 +103,8 @@ def fit_repository(task: FitTask) -> FitSummary:
     summary = FitSummary(made, refused, tokenizer.notice)
     write_json(aside / "summary.json", asdict(summary))
     finish_folder(aside, task.folder)
+    if isinstance(tokenizer, CachedTokenizer):
+        tokenizer.cache.flush()
     return summary
 
 

@@ -241,12 +241,13 @@ class CachedTokenizer:
     cache: IdCache
     name: str = field(init=False)
     fingerprint: str = field(init=False)
-    bos: tuple[int, ...] = field(init=False)
+    opening: tuple[int, ...] = field(init=False)
+    answer: tuple[int, ...] = field(init=False)
     eos: int = field(init=False)
     vocabulary_size: int = field(init=False)
 
     def __post_init__(self) -> None:
-        for name in ("name", "fingerprint", "bos", "eos", "vocabulary_size"):
+        for name in ("name", "fingerprint", "opening", "answer", "eos", "vocabulary_size"):
             object.__setattr__(self, name, getattr(self.tokenizer, name))
 
     @property

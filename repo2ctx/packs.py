@@ -47,9 +47,13 @@ class _Document:
 
 
 def tasks_of(
-    repositories: Sequence[dict[str, Any]], manifest: dict[str, Any], config: BuildConfig, out: Path
+    repositories: Sequence[dict[str, Any]],
+    manifest: dict[str, Any],
+    config: BuildConfig,
+    out: Path,
+    cache: Path | None,
 ) -> list[FitTask]:
-    """What makes the documents of the repositories (rows of `repositories`) that have a target."""
+    """What makes the documents of the repositories (rows of `repositories`) that have a target. cache: for token ids."""
     tasks = []
     for row in repositories:
         styles = tuple(target["style"] for target in usable_targets(row))
@@ -74,6 +78,7 @@ def tasks_of(
                 leakage=config.leakage,
                 styles=styles,
                 short=row["split"] == TRAIN,
+                ids=cache and cache / "ids",
             )
         )
     return tasks

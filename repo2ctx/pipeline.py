@@ -117,7 +117,7 @@ def _build(
     manifest = {**identity, **_write_tables(units, config, out, reporter)}
     identities = {unit.folder.name: unit.repository["id"] for unit in units}
     manifest["list"] = [{**entry, "id": identities.get(entry["unit"])} for entry in identity["list"]]
-    tasks = tasks_of([unit.repository for unit in units], manifest, config, out)
+    tasks = tasks_of([unit.repository for unit in units], manifest, config, out, crawl.cache)
     failures += make_documents(tasks, out, workers, reporter)
     packed = write_packed(tasks, config, out, reporter)
     manifest["tables"] |= packed.tables

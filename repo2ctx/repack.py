@@ -37,12 +37,13 @@ def repack(
     tokens: TokensConfig | None,
     replace: bool,
     workers: int,
+    cache: Path | None,
     reporter: Reporter,
 ) -> BuildResult:
     """Add rows of `lengths` to the finished build in `out`, or pack it anew.
 
     tokens: another tokenizer than the build's, whose rows then replace all that are there (`lengths` empty: of the same
-    lengths); replace has to agree to that. Raises UsageError, OutputError, TokenizerError.
+    lengths); replace has to agree to that. cache: for token ids, or None. Raises UsageError, OutputError, TokenizerError.
     """
     if not (out / WORK / _NEXT / MANIFEST).exists():
         read_manifest(out)  # or it is no place of ours
@@ -77,7 +78,7 @@ def repack(
         scratch(out)
         count = len(manifest["repositories"])
         with Workers(min(workers, max(1, count)), _REPO_TIMEOUT_S) as pool:
-            packed = _pack(manifest, _with_packing(config, tokens, new), out, pool, reporter)
+            packed = _pack(manifest, _with_packing(config, tokens, new), out, pool, cache, reporter)
         _write_next(manifest, kept, changed, fingerprint, packed, out)
         complete_change(out)
         _tidy(out, manifest)
@@ -140,10 +141,15 @@ def _with_packing(config: BuildConfig, tokens: TokensConfig, lengths: tuple[int,
 
 
 def _pack(
-    manifest: dict[str, Any], config: BuildConfig, out: Path, workers: Workers, reporter: Reporter
+    manifest: dict[str, Any],
+    config: BuildConfig,
+    out: Path,
+    workers: Workers,
+    cache: Path | None,
+    reporter: Reporter,
 ) -> dict[str, Any]:
     """Pack what the manifest holds into OUT/.build/next; returns its tables, figures and what is missing."""
-    tasks = tasks_of(Dataset(out, manifest).repositories(), manifest, config, out)
+    tasks = tasks_of(Dataset(out, manifest).repositories(), manifest, config, out, cache)
     failures = make_documents(tasks, out, workers, reporter)
     if failures:
         raise OutputError(

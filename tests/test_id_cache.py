@@ -50,14 +50,14 @@ def test_a_cached_tokenizer_gives_the_tokenizer_s_ids_and_asks_it_once(tmp_path)
             assert tokenizer.encode("short") == plain.encode("short")
         assert (cache.hits, cache.misses) == (1, 1)
         assert tokenizer.decode(tokenizer.encode_array(LONG)) == LONG
-        for name in ("name", "fingerprint", "bos", "eos", "vocabulary_size", "code", "notice"):
+        for name in ("name", "fingerprint", "opening", "answer", "eos", "vocabulary_size", "code", "notice"):
             assert getattr(tokenizer, name) == getattr(plain, name)
         assert tokenizer.control_tokens() == plain.control_tokens()
 
 
 def test_ids_of_one_engine_are_not_those_of_the_next(tmp_path):
     class Changing:
-        name, fingerprint, bos, eos, vocabulary_size, notice, code = "x", "f", (), 0, 9, "", "first"
+        name, fingerprint, opening, answer, eos, vocabulary_size, notice, code = "x", "f", (), (), 0, 9, "", "first"
 
         def encode_array(self, text):
             return ids_of(1 if self.code == "first" else 2)

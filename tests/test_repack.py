@@ -32,7 +32,7 @@ def test_added_lengths_are_those_of_a_build(built, tmp_path):
     before = hashes(tmp_path / "out")
     for line in built:
         shutil.rmtree(json.loads(line)["repo"] if line.startswith("{") else line)
-    result = repack(tmp_path / "out", (16384, 4096), None, False, 2, Silent())
+    result = repack(tmp_path / "out", (16384, 4096), None, False, 2, tmp_path / "cache", Silent())
     assert list(result.packed) == ["2k", "4k", "16k"]
     assert not result.unchanged
     after = hashes(tmp_path / "out")
@@ -40,7 +40,7 @@ def test_added_lengths_are_those_of_a_build(built, tmp_path):
     assert {n: h for n, h in after.items() if n in before and n not in (MANIFEST, "README.md")} == {
         n: h for n, h in before.items() if n not in (MANIFEST, "README.md")
     }
-    assert repack(tmp_path / "out", (4096,), None, False, 1, Silent()).unchanged
+    assert repack(tmp_path / "out", (4096,), None, False, 1, None, Silent()).unchanged
     assert hashes(tmp_path / "out") == after
 
 
@@ -49,13 +49,13 @@ def test_another_tokenizer_takes_the_rows_place_only_if_told(built, tmp_path):
     tokens = TokensConfig(tokenizer=name)
     before = hashes(tmp_path / "out")
     with pytest.raises(UsageError, match=r"its rows \(2k\) are of the tokenizer .* give --replace"):
-        repack(tmp_path / "out", (4096,), tokens, False, 1, Silent())
+        repack(tmp_path / "out", (4096,), tokens, False, 1, None, Silent())
     assert hashes(tmp_path / "out") == before
     run(tmp_path, built, out="fresh", pack={"lengths": "4k"}, tokens={"tokenizer": name})
-    repack(tmp_path / "out", (4096,), tokens, True, 1, Silent())
+    repack(tmp_path / "out", (4096,), tokens, True, 1, None, Silent())
     assert hashes(tmp_path / "out") == hashes(tmp_path / "fresh")
     run(tmp_path, built, out="again", pack={"lengths": "4k"})
-    repack(tmp_path / "out", (), TokensConfig(), True, 1, Silent())
+    repack(tmp_path / "out", (), TokensConfig(), True, 1, None, Silent())
     assert hashes(tmp_path / "out") == hashes(tmp_path / "again")
 
 
@@ -64,7 +64,7 @@ def test_another_tokenizer_takes_the_rows_place_only_if_told(built, tmp_path):
 def test_a_change_that_was_cut_off_is_made_or_was_never_begun(built, tmp_path, monkeypatch, moment, same):
     """Stopped at each step of the change, and gone on with by the next command."""
     name = "tiktoken:o200k_base" if same else str(small_tokenizer(tmp_path / "hf"))
-    arguments = ((4096,), TokensConfig(tokenizer=name), True, 1, Silent())
+    arguments = ((4096,), TokensConfig(tokenizer=name), True, 1, None, Silent())
     shutil.copytree(tmp_path / "out", tmp_path / "whole")
     repack(tmp_path / "whole", *arguments)
 
@@ -99,7 +99,7 @@ def test_a_failure_changes_nothing(built, tmp_path):
     path.write_bytes(data[:2000] + bytes(len(data) - 4000) + data[-2000:])
     before = hashes(tmp_path / "out")
     with pytest.raises(OutputError, match=r"nothing has changed; mend it and run the same command again"):
-        repack(tmp_path / "out", (4096,), None, False, 1, Silent())
+        repack(tmp_path / "out", (4096,), None, False, 1, None, Silent())
     after = {n: h for n, h in hashes(tmp_path / "out").items() if not n.startswith(WORK)}
     assert after == before
 
