@@ -302,13 +302,16 @@ def _following(files: Sequence[_File], reader: _Reader, first: Sequence[tuple[in
 
 
 def _read_missing(reader: _Reader, fits: Sequence[Fit], kept: dict[tuple[int, str], Ids]) -> None:
-    """Read again what was raised to full text at the end; drop what no fit has any more."""
+    """Read again what was taken at the end; drop what no fit has any more."""
     wanted = {(index, fidelity) for fit in fits for index, fidelity in fit.taken.items() if fidelity != HEAD}
     for key in kept.keys() - wanted:
         del kept[key]
-    missing = sorted(index for index, fidelity in wanted - kept.keys())
-    for index, text, _ in reader.read(missing) if missing else ():
-        kept[index, FULL] = reader.encode(text)
+    missing = wanted - kept.keys()
+    for index, text, outline in reader.read(sorted({index for index, _ in missing})) if missing else ():
+        for fidelity, source in ((FULL, text), (OUTLINE, outline)):
+            if (index, fidelity) in missing:
+                assert source is not None
+                kept[index, fidelity] = reader.encode(source)
 
 
 # The document ----------------------------------------------------------------------------------------------
