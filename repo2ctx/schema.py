@@ -420,7 +420,10 @@ def is_output(path: Path) -> bool:
     if isinstance(manifest, dict) and "schema_version" in manifest and "tokenizer_fingerprint" in manifest:
         return True
     # What it leaves behind tells an OUT whose manifest is gone or cannot be read.
-    return (path / ".build" / "state.json").is_file() or all((path / t).is_dir() for t in SCHEMAS)
+    try:
+        return (path / ".build" / "state.json").is_file() or all((path / t).is_dir() for t in SCHEMAS)
+    except OSError:  # no path at all: too long, or a loop of links
+        return False
 
 
 def read_manifest(out: Path) -> dict[str, Any]:
