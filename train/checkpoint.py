@@ -29,8 +29,10 @@ _PLACE = re.compile(r"step-(\d{6,})")
 
 def save_adapter(model: Any, tokenizer: Sequence[Path], settings: Mapping[str, Any], folder: Path) -> None:
     """Write a PEFT directory with the settings and the tokenizer's files that it needs."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
     aside = partial_folder(folder)
     _write_adapter(model, tokenizer, settings, aside)
+    shutil.rmtree(folder, ignore_errors=True)
     finish_folder(aside, folder)
 
 
@@ -68,12 +70,14 @@ def save_checkpoint(
 ) -> None:
     """Write `folder/step-<step>`, then remove the oldest beyond `keep`."""
     place = folder / f"step-{step:06d}"
+    folder.mkdir(parents=True, exist_ok=True)
     aside = partial_folder(place)
     _write_adapter(model, tokenizer, settings, aside)
     state = {"optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict(), "random": _random()}
     torch.save(state, aside / _STATE)
     files = {path.name: _digest(path) for path in sorted(aside.iterdir())}
     write_json(aside / _RUN, {"step": step, "files": files})
+    shutil.rmtree(place, ignore_errors=True)
     finish_folder(aside, place)
     for old in _all(folder)[:-keep]:
         shutil.rmtree(old)
