@@ -6,7 +6,7 @@ characters: a file with long bodies keeps whole paragraphs of documentation, one
 documentation of functions, then private declarations. Signatures of what is public always stand.
 
 `…` stands for what was left out: a body, a value, a run of statements or of private declarations. Imports leave without a
-mark, since the graph has them, and so does the rest of a comment. Cost: linear, under half of the parse.
+mark, since the graph has them, and so does the rest of a comment. Cost: linear, about half of the parse.
 """
 
 from __future__ import annotations
