@@ -89,6 +89,8 @@ def build(
     isolate_environment()
     check_git()
     tokenizer = load_tokenizer(config.tokens)
+    if tokenizer.notice:
+        reporter.notice(tokenizer.notice)
     check_teacher(config, teacher, lambda text: len(tokenizer.encode(text)))
     identity = identity_of(specs, config, tokenizer.fingerprint)
     with explained(out), locked(out):
