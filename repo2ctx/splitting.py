@@ -30,7 +30,7 @@ COUNTED_COLUMNS = ("path", "blob", "size", "fate")
 _LEAST_BYTES = 128  # shorter files are alike by chance: empty modules, one import
 # What communities and editors ask of every repository: anything with a leading dot, licences, codes of conduct and the like.
 _BOILERPLATE = (
-    r"(?i)(?:^|/)(?:\.|(?:(?:un)?licen[cs]es?|copying|copyright|notice|patents|code[._-]?of[._-]?conduct|contributing|contributors"
+    r"(?i)(?:^|/)(?:\.|licenses/|(?:(?:un)?licen[cs]es?|copying|copyright|notice|patents|code[._-]?of[._-]?conduct|contributing|contributors"
     r"|authors|maintainers|codeowners|governance|security|support)(?:[._-][^/]*)?$)"
 )
 
