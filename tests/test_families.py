@@ -147,6 +147,16 @@ def test_two_splits_in_one_family_leave_the_later_line_out():
     assert (conflict.other, conflict.split, conflict.by) == (0, "train", "root")
 
 
+def test_who_only_stands_between_them_stays():
+    """The first of the list holds the root that ties the two others: the one whose line disagrees goes, not it."""
+    asked = [
+        Candidate(member("m/m", roots=["1"])),
+        Candidate(member("a/a", roots=["1"]), says="validation"),
+        *(Candidate(member(f"b/{i}", roots=["1"]), says="test") for i in range(3)),
+    ]
+    assert names(place(asked, EVEN)) == ["validation", "validation", None, None, None]
+
+
 def test_who_would_bridge_two_splits_is_left_out_wherever_it_stands():
     bridge = Candidate(member("x/x", roots=["1", "2"]))
     ends = [Candidate(member("a/a", roots=["1"]), says="train"), Candidate(member("b/b", roots=["2"]), says="test")]
@@ -215,7 +225,9 @@ def test_a_list_that_grows_keeps_every_place(said, first):
     ]
     after = place(grown, EVEN)
     assert {i: after.splits[i] for i in before.splits} == before.splits
-    assert {i: after.families[i] for i in before.families} == before.families
+    renamed = {(family, after.families[i]) for i, family in before.families.items()}
+    assert len(renamed) == len(set(before.families.values()))  # a family may join another of its split, and never part
+    assert all(new in before.families.values() for _, new in renamed)
     assert after.conflicts.keys() >= before.conflicts.keys()
     splits: dict[str, str] = {}
     for i, split in after.splits.items():
