@@ -81,9 +81,12 @@ def check_families(dataset: Dataset) -> Iterator[str]:
     known = dataset.manifest["repositories"]
     rows = [(number, row) for number, row in enumerate(dataset.repositories()) if row["id"] in known]
     members = [member_of(row, dataset.of_repository("files", row["id"], COUNTED_COLUMNS)) for _, row in rows]
-    for tie in ties(members):
+    closest = sorted(ties(members), key=lambda tie: -tie.share)
+    told: set[tuple[int, int]] = set()
+    for tie in closest:
         (number, one), (_, other) = rows[tie.first], rows[tie.second]
-        if one["split"] != other["split"]:
+        if one["split"] != other["split"] and (tie.first, tie.second) not in told:
+            told.add((tie.first, tie.second))
             yield (
                 f"repositories, row {number} ({one['id']}): is in {one['split']}, but {other['id']} in {other['split']}, and "
                 f"{why(tie.by, tie.share)}"

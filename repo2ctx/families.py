@@ -1,23 +1,21 @@
 """Which repositories are one work: forks, mirrors, copies. Pure.
 
-Repositories are tied by a name, a root commit, or the same set of counted blobs: those make a *group*. And a repository is
-tied to a group that holds at least 30% of its counted blobs, and at least eight of them; with fewer than eight it has to be
-held whole, and with fewer than four no blobs tie it. (Between two repositories that is a share of the smaller one.) Eight, so
-that small projects made from one template are not tied by its few files. What is counted, the caller decides
-(`splitting.counted_blobs`).
+Two repositories are tied by a name, a root commit, the same set of counted blobs, or because they share at least 30% of the
+counted blobs of the smaller one, and at least eight; of fewer than eight it takes all, and fewer than four tie nobody. Eight,
+so that small projects made from one template are not tied by its few files. What is counted, the caller decides
+(`splitting.counted_blobs`). Families are what ties join.
 
-A blob held by more than 20 groups ties nobody: a framework hands it to everyone. Groups and not repositories, so that a
-hundred forks do not make a project's own files common. It still counts in the size of a repository: as a list grows, no two
-of its repositories come closer. More than 20 copies without a history that differ from each other a little, and copies
-changed in every file, are not found: MinHash will.
+A blob that more than 20 origins hold ties nobody: a framework hands it to everyone. An origin is a root commit, or where none
+is known a set of blobs, so that a hundred forks do not make a project's own files common. Such a blob still counts in the size
+of a repository: as a list grows, no two of its repositories come closer. More than 20 copies without a history that differ a
+little from each other, and copies changed in every file, are not found: MinHash will.
 
-Cost: an inverted index, as arrays. B blobs of all repositories together: time B log B to sort, then at most 20 steps a blob;
-memory about 60 bytes a blob.
+Cost: an inverted index, as arrays. B blobs of all repositories together: B log B to sort; then, for each blob that several
+origins hold, the square of its holders, which are at most 20 but for forks. Memory: about 60 bytes a blob.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -26,11 +24,11 @@ import numpy as np
 import numpy.typing as npt
 
 SHARE = 0.3
-"""Of a repository's counted blobs, how many another group must hold."""
+"""Of the counted blobs of the smaller of two repositories, how many the other must hold."""
 
 _LEAST = 8  # blobs
 _TOO_FEW = 4  # blobs: an example of three files says nothing
-_MOST_HOLDERS = 20  # groups
+_MOST_ORIGINS = 20
 
 BlobIds = npt.NDArray[np.uint64]
 By = Literal["name", "family", "root", "blobs"]
@@ -48,7 +46,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Tie:
-    """Two members, by index, are one family. share: of the counted blobs of one, what the other's group holds."""
+    """Two members, by index, are one family. share: of the counted blobs of the smaller one, what the other holds."""
 
     first: int
     second: int
@@ -83,12 +81,9 @@ class Sets:
 
 
 def ties(members: Sequence[Member]) -> list[Tie]:
-    """Enough ties to join every family; which members are joined does not depend on their order."""
-    found = list(_same(members))
-    groups = Sets(len(members))
-    for tie in found:
-        groups.unite(tie.first, tie.second)
-    return [*found, *_held(members, [groups.find(index) for index in range(len(members))])]
+    """Enough ties to join every family: what all of one name, root or set share ties each to the first of them. Which
+    members are joined does not depend on their order."""
+    return [*_same(members), *_sharing(members)]
 
 
 def families(members: Sequence[Member]) -> list[int]:
@@ -113,38 +108,55 @@ def _same(members: Sequence[Member]) -> Iterator[Tie]:
                 yield Tie(earlier, index, by)
 
 
-def _needed(blobs: int) -> int:
-    """Blobs of a repository of so many that another group must hold."""
-    return max(math.ceil(SHARE * blobs), min(_LEAST, blobs), _TOO_FEW)
+def _needed(sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Blobs that two repositories must share, by the size of the smaller one."""
+    share = np.ceil(SHARE * sizes).astype(np.int64)
+    return np.maximum(np.maximum(share, np.minimum(_LEAST, sizes)), _TOO_FEW)
 
 
-def _held(members: Sequence[Member], group_of: list[int]) -> Iterator[Tie]:
-    """A tie for each repository and each other group that holds enough of it."""
-    sizes = [len(member.blobs) for member in members]
-    if not sum(sizes):
+def _sharing(members: Sequence[Member]) -> Iterator[Tie]:
+    """A tie for every two members of different origins that share enough."""
+    sizes = np.array([len(member.blobs) for member in members], np.int64)
+    if not sizes.sum():
         return
-    holders, starts, number_of = _index(members, np.asarray(group_of, np.int64))
+    origins = _origins(members)
+    holders, starts, number_of = _index(members, sizes)
+    origins_of = _origins_of_blobs(holders, starts, origins)
     end = 0
     for index, size in enumerate(sizes):
         end += size
         blobs = number_of[end - size : end]
+        blobs = blobs[(origins_of[blobs] > 1) & (origins_of[blobs] <= _MOST_ORIGINS)]
         first, count = starts[blobs], starts[blobs + 1] - starts[blobs]
-        wide = (count > 1) & (count <= _MOST_HOLDERS)
-        first, count = first[wide], count[wide]
         # the places first, first + 1, … of every blob's holders, one after another
         places = np.repeat(first - np.cumsum(count) + count, count) + np.arange(count.sum())
-        shared = np.bincount(holders[places], minlength=len(members))
-        for group in np.flatnonzero(shared >= _needed(size)).tolist():
-            if group != group_of[index]:
-                yield Tie(min(group, index), max(group, index), "blobs", int(shared[group]) / size)
+        shared = np.bincount(holders[places], minlength=len(members))[:index]
+        smaller = np.minimum(sizes[:index], size)
+        for other in np.flatnonzero((shared >= _needed(smaller)) & (origins[:index] != origins[index])).tolist():
+            yield Tie(other, index, "blobs", int(shared[other]) / int(smaller[other]))
+
+
+def _origins(members: Sequence[Member]) -> npt.NDArray[np.int64]:
+    """A number for each member, the same for members of one origin; those are tied already."""
+    numbers: dict[str | bytes, int] = {}
+    keys = (min(member.roots) if member.roots else member.blobs.tobytes() for member in members)
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
 
 
 def _index(
-    members: Sequence[Member], group_of: npt.NDArray[np.int64]
+    members: Sequence[Member], sizes: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """(groups that hold each blob, where each blob's begin in them, the number of each member's blobs, end to end)."""
+    """(members that hold each blob, where each blob's begin in them, the number of each member's blobs, end to end)."""
     ids, number_of = np.unique(np.concatenate([m.blobs for m in members]), return_inverse=True)
-    groups = np.repeat(group_of, [len(m.blobs) for m in members])
-    pairs = np.unique(number_of * len(members) + groups)
-    starts = np.searchsorted(pairs, np.arange(len(ids) + 1) * len(members))
-    return pairs % len(members), starts, number_of
+    order = np.argsort(number_of, kind="stable")
+    starts = np.searchsorted(number_of[order], np.arange(len(ids) + 1))
+    return np.repeat(np.arange(len(members)), sizes)[order], starts, number_of
+
+
+def _origins_of_blobs(
+    holders: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], origins: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """How many origins hold each blob."""
+    blobs = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    distinct = np.unique(blobs * len(origins) + origins[holders]) // len(origins)
+    return np.bincount(distinct, minlength=len(starts) - 1)

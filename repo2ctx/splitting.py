@@ -30,7 +30,7 @@ COUNTED_COLUMNS = ("path", "blob", "size", "fate")
 _LEAST_BYTES = 128  # shorter files are alike by chance: empty modules, one import
 # What communities and editors ask of every repository: anything with a leading dot, licences, codes of conduct and the like.
 _BOILERPLATE = (
-    r"(?i)(?:^|/)(?:\.|(?:(?:un)?licen[cs]es?|copying|copyright|notice|patents|code[._-]?of[._-]?conduct|contributing|contributors"
+    r"(?i)(?:^|/)(?:\.|licenses/|(?:(?:un)?licen[cs]es?|copying|copyright|notice|patents|code[._-]?of[._-]?conduct|contributing|contributors"
     r"|authors|maintainers|codeowners|governance|security|support)(?:[._-][^/]*)?$)"
 )
 
@@ -64,17 +64,22 @@ class Places:
 
 
 def place(candidates: Sequence[Candidate], config: SplitConfig) -> Places:
-    """Give candidates, in the list's order, their places."""
+    """Give candidates, in the list's order, their places. Cost: `ties` once, and about twice more for each that is left out."""
     conflicts: dict[int, list[Conflict]] = {}
     wanted = _wanted(candidates)
+    order = sorted(range(len(candidates)), key=lambda i: (not candidates[i].earlier, not candidates[i].says, i))
     while True:
-        staying = [index for index in range(len(candidates)) if index not in conflicts]
+        staying = [index for index in order if index not in conflicts]
         found = ties([candidates[index].member for index in staying])
         sets, splits, refused = _settle(candidates, wanted, staying, found)
         # Who is left out holds no blobs either, and may have stood between two others: the rest is looked at anew.
         conflicts |= refused
         if not refused:
             break
+    placed = {index: splits.get(sets.find(index), "") for index in staying}
+    conflicts = {
+        index: _clashes(index, wanted[index], candidates, placed) or found for index, found in conflicts.items()
+    }
     together: dict[int, list[Member]] = defaultdict(list)
     for index in staying:
         together[sets.find(index)].append(candidates[index].member)
@@ -108,23 +113,32 @@ def _wanted(candidates: Sequence[Candidate]) -> list[str]:
 def _settle(
     candidates: Sequence[Candidate], wanted: Sequence[str], staying: Sequence[int], found: Sequence[Tie]
 ) -> tuple[Sets, dict[int, str], dict[int, list[Conflict]]]:
-    """(the families, the split of those that have one by the number that stands for them, who is left out and why)."""
+    """(the families, the split of those that have one by the number that stands for them, who is left out and why).
+
+    staying: in the order in which they take their places, so that `found`, which ties all to the first, ties each to one that
+    has its place. That ends with the first that is left out: of those that follow, only who certainly cannot stay is told.
+    """
     near: dict[int, list[tuple[int, Tie]]] = defaultdict(list)
     for tie in found:
         near[staying[tie.first]].append((staying[tie.second], tie))
         near[staying[tie.second]].append((staying[tie.first], tie))
     sets, splits = Sets(len(candidates)), dict[int, str]()
     placed: set[int] = set()
+    sure: set[int] = set()
     refused: dict[int, list[Conflict]] = {}
-    for index in sorted(staying, key=lambda i: (not candidates[i].earlier, not candidates[i].says, i)):
+    for index in staying:
         neighbours = [(other, tie) for other, tie in near[index] if other in placed]
         met: dict[str, Conflict] = {}
         for other, tie in neighbours:
-            if split := splits.get(sets.find(other)):
-                met.setdefault(split, Conflict(other, split, tie.by, tie.share))
+            split = splits.get(sets.find(other))
+            if split and (split not in met or met[split].share < tie.share):
+                met[split] = Conflict(other, split, tie.by, tie.share)
         own = wanted[index]
         if len({*met, own} - {""}) > 1:
-            refused[index] = [conflict for split, conflict in sorted(met.items()) if split != own]
+            clashes = [conflict for split, conflict in sorted(met.items()) if split != own]
+            sure = sure or set(placed)
+            if not refused or (own and any(c.by != "blobs" and c.other in sure for c in clashes)):
+                refused[index] = clashes
             continue
         placed.add(index)
         for other, _ in neighbours:
@@ -132,6 +146,21 @@ def _settle(
         if split := own or next(iter(met), ""):
             splits[sets.find(index)] = split
     return sets, splits, refused
+
+
+def _clashes(index: int, own: str, candidates: Sequence[Candidate], placed: Mapping[int, str]) -> list[Conflict]:
+    """For each split but its own, the one with a place there that is closest to who was left out, whatever the order was."""
+    others = sorted(placed)
+    best: dict[str, Conflict] = {}
+    # all of one name or root are tied to the first
+    for tie in ties([candidates[index].member, *(candidates[other].member for other in others)]):
+        if tie.first != 0:
+            continue
+        other = others[tie.second - 1]
+        split = placed[other]
+        if split and split != own and (split not in best or best[split].share < tie.share):
+            best[split] = Conflict(other, split, tie.by, tie.share)
+    return [best[split] for split in sorted(best)]
 
 
 def _name(members: Iterable[Member]) -> str:
@@ -193,7 +222,7 @@ _BY: dict[By, str] = {
     "name": "they have one name",
     "family": "they were one family in the earlier build",
     "root": "they share a root commit",
-    "blobs": "they share {share:.0%} of the files of one of them",
+    "blobs": "they share {share:.0%} of the files of the smaller one",
 }
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from conftest import git, write_files
 
-from repo2ctx.crawl import CrawlOptions, find_repository, open_snapshot
+from repo2ctx.crawl import CrawlOptions, fetch_commits, find_repository, open_snapshot
 from repo2ctx.errors import CrawlError
+from repo2ctx.history import root_commits
 from repo2ctx.records import RepoSpec
 from repo2ctx.repolist import parse_plain
 from repo2ctx.safegit import isolate_environment
@@ -310,3 +311,124 @@ def test_an_interrupted_clone_leaves_no_half_repository(served, tmp_path, monkey
     monkeypatch.undo()
     assert contents(served[0], options) == {"a.txt": b"main"}
     assert shutil.which("git")
+
+
+# Root commits ----------------------------------------------------------------------------------------------
+
+
+def roots(source: str, options: CrawlOptions | None = None) -> tuple[str, ...]:
+    spec, options = parse_plain(source, Path("/")), options or CrawlOptions(None)
+    with open_snapshot(spec, options) as snapshot:
+        return root_commits(spec, snapshot, options)
+
+
+def grow(repo: Path, name: str) -> str:
+    """One more commit; returns its id."""
+    write_files(repo, {name: name})
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", name)
+    return git(repo, "rev-parse", "HEAD").strip()
+
+
+def test_roots_of_a_local_history(make_repo, tmp_path):
+    repo = make_repo({"a.txt": "a"})
+    first = git(repo, "rev-parse", "HEAD").strip()
+    last = grow(repo, "b.txt")
+    assert roots(str(repo)) == (first,)
+    assert roots(f"{repo}@{first}") == (first,)
+    other = make_repo({"z.txt": "z"}, "other")
+    second = git(other, "rev-parse", "HEAD").strip()
+    git(repo, "fetch", "-q", str(other), "main")
+    git(repo, "merge", "-q", "--allow-unrelated-histories", "-m", "both", "FETCH_HEAD")
+    assert roots(str(repo)) == tuple(sorted((first, second)))
+    (repo / ".git" / "info").mkdir(exist_ok=True)
+    (repo / ".git" / "info" / "grafts").write_text(f"{last}\n")
+    assert git(repo, "rev-list", "--max-parents=0", last).split() == [last]
+    git(repo, "replace", "--graft", git(repo, "rev-parse", "HEAD").strip())
+    assert roots(str(repo)) == tuple(sorted((first, second)))
+    git(repo, "worktree", "add", "-q", "-b", "side", str(tmp_path / "tree"), last)
+    assert roots(str(tmp_path / "tree")) == (first,)
+
+
+def test_a_history_that_is_cut_has_no_root(make_repo, tmp_path):
+    repo = make_repo({"a.txt": "a"})
+    for name in ("b", "c"):
+        grow(repo, name)
+    git(tmp_path, "clone", "-q", "--depth=2", f"file://{repo}", "shallow")
+    assert roots(str(tmp_path / "shallow")) == ()
+    assert contents(str(tmp_path / "shallow")) == {"a.txt": b"a", "b": b"b", "c": b"c"}
+
+
+def test_a_commit_graph_that_lies_is_not_believed(make_repo):
+    """A graph file of the same length in which the last commit has no parents."""
+    repo = make_repo({"a.txt": "a"})
+    first = git(repo, "rev-parse", "HEAD").strip()
+    last = grow(repo, "b.txt")
+    git(repo, "commit-graph", "write", "--reachable")
+    path = repo / ".git" / "objects" / "info" / "commit-graph"
+    data = bytearray(path.read_bytes())
+    parents = (0 if first < last else 1).to_bytes(4, "big") + b"\x70\0\0\0"
+    assert data.count(parents) == 1
+    at = data.index(parents)
+    data[at : at + 4] = b"\x70\0\0\0"
+    path.chmod(0o644)
+    path.write_bytes(data)
+    assert git(repo, "rev-list", "--max-parents=0", "HEAD").split() == [last]
+    assert roots(str(repo)) == (first,)
+
+
+@pytest.mark.parametrize("filters", ["true", "false"])
+def test_the_history_of_a_remote_is_fetched_once_and_only_its_roots_are_kept(served, tmp_path, filters):
+    url, repo = served
+    git(repo, "config", "uploadpack.allowFilter", filters)
+    first = git(repo, "rev-parse", "HEAD").strip()
+    old = grow(repo, "b.txt")
+    options = CrawlOptions(tmp_path / "cache")
+    assert roots(url, options) == (first,)
+    (git_dir,) = (tmp_path / "cache" / "git").glob("*.git")
+    assert not list((tmp_path / "cache" / "git").glob("*.history*"))
+    assert (
+        git(git_dir, "rev-list", "--count", "--all").strip() == "1"
+    )  # the cache itself stays shallow, and no partial clone
+    assert "promisor" not in (git_dir / "config").read_text()
+    git(repo, "checkout", "-q", "--orphan", "fresh")
+    new = grow(repo, "c.txt")
+    assert roots(url, options) == (new,)
+    offline = CrawlOptions(tmp_path / "cache", offline=True)
+    assert roots(url, offline) == (new,)
+    assert roots(f"{url}@{old}", options) == (first,)  # from the cache: no branch of a shallow clone reaches it
+    spec = parse_plain(url, Path("/"))
+    fetch_commits(spec, new, tmp_path / "history", 60)
+    kinds = git(tmp_path / "history", "cat-file", "--batch-all-objects", "--batch-check=%(objecttype)").split()
+    assert set(kinds) == ({"commit"} if filters == "true" else {"commit", "tree", "blob"})
+    assert "127.0.0.1" not in (tmp_path / "history" / "config").read_text()
+
+
+def test_a_remote_history_that_cannot_be_had(served, tmp_path):
+    url, repo = served
+    options = CrawlOptions(tmp_path / "cache")
+    offline = CrawlOptions(tmp_path / "cache", offline=True)
+    spec = parse_plain(url, Path("/"))
+    with open_snapshot(spec, options) as snapshot:
+        with pytest.raises(CrawlError, match="history is not in the cache; run once without --offline"):
+            root_commits(spec, snapshot, offline)
+        repo.rename(tmp_path / "moved")
+        with pytest.raises(CrawlError, match="cannot be fetched"):
+            root_commits(spec, snapshot, options)
+        (tmp_path / "moved").rename(repo)
+        (first,) = root_commits(spec, snapshot, options)
+        (kept,) = snapshot.git_dir.glob("repo2ctx-roots/*.json")
+        for damage in ("", "{", '["x"]', "{}"):
+            kept.write_text(damage)
+            with pytest.raises(CrawlError, match="history is not in the cache"):
+                root_commits(spec, snapshot, offline)
+        assert root_commits(spec, snapshot, options) == (first,)
+    assert list((tmp_path / "cache" / "git").glob("*.history*")) == []
+
+
+def test_a_server_with_a_shallow_history_tells_no_root(served, tmp_path):
+    url, repo = served
+    for name in ("b", "c", "d"):
+        grow(repo, name)
+    git(tmp_path, "clone", "-q", "--depth=2", f"file://{repo}", "cut")
+    assert roots(url.replace("/repo/", "/cut/"), CrawlOptions(tmp_path / "cache")) == ()
