@@ -13,7 +13,7 @@ TOKENIZER := $(if $(filter $(DEMO_LIST),$(REPOS)),--tokenizer smollm2)
 OUT ?= outputs/$(basename $(notdir $(REPOS)))
 SAMPLES := $(notdir $(wildcard data/sample/*))
 
-.PHONY: env demo demo-model samples test lint test-slow clean
+.PHONY: FORCE env demo demo-model samples test lint test-slow clean
 
 env: $(STAMP)
 
@@ -51,15 +51,27 @@ demo-model:
 comma := ,
 
 # The samples are plain folders here; a build reads git repositories, so each becomes one, always with the same commit.
-samples: $(addprefix outputs/sample/,$(SAMPLES))
+samples: $(addprefix outputs/sample/,$(SAMPLES)) outputs/sample/repo2ctx
 
-outputs/sample/%: data/sample/%
-	@rm -rf "$@" && mkdir -p outputs/sample && cp -R "$<" "$@"
+define commit
 	@cd "$@" && export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 \
 		GIT_AUTHOR_NAME=repo2ctx GIT_AUTHOR_EMAIL=repo2ctx@example.invalid GIT_AUTHOR_DATE=2026-01-01T00:00:00Z \
 		GIT_COMMITTER_NAME=repo2ctx GIT_COMMITTER_EMAIL=repo2ctx@example.invalid GIT_COMMITTER_DATE=2026-01-01T00:00:00Z && \
 		unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE && \
 		git init --quiet --initial-branch=main && git add --all --force && git commit --quiet --message "Sample"
+endef
+
+outputs/sample/%: data/sample/%
+	@rm -rf "$@" && mkdir -p outputs/sample && cp -R "$<" "$@"
+	$(commit)
+
+# This repository as it is committed, without the samples: two of those are kept for validation and test, and a repository that
+# holds them would be left out of training.
+outputs/sample/repo2ctx: FORCE
+	@rm -rf "$@" && mkdir -p "$@" && git archive HEAD . ':(exclude)data/sample' | tar -xf - -C "$@"
+	$(commit)
+
+FORCE:
 
 test: env lint
 	$(BIN)/python -m pytest -n auto -m "not slow"

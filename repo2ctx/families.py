@@ -110,8 +110,8 @@ def _same(members: Sequence[Member]) -> Iterator[Tie]:
 
 def _needed(sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Blobs that two repositories must share, by the size of the smaller one."""
-    share = np.ceil(SHARE * sizes).astype(np.int64)
-    return np.maximum(np.maximum(share, np.minimum(_LEAST, sizes)), _TOO_FEW)
+    needed: npt.NDArray[np.int64] = np.maximum(np.ceil(SHARE * sizes).astype(np.int64), np.minimum(_LEAST, sizes))
+    return np.maximum(needed, _TOO_FEW, out=needed)
 
 
 def _sharing(members: Sequence[Member]) -> Iterator[Tie]:

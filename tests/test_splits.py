@@ -72,7 +72,7 @@ def test_a_list_that_grows(make_repo, tmp_path):
     assert {found[name]["family"] for name in ("shallow", "copied", "forked", "origin")} == {root(origin)}
     (left,) = result.left_out
     assert (left.source, left.line) == (str(bridge), 1)
-    assert f"{origin} (line 5), which is in test: they share a root commit" in left.reason
+    assert f"{forked} (line 4), which is in test: they share a root commit" in left.reason
     assert f"{other} (line 6), which is in train: they share 75% of the files of the smaller one" in left.reason
     assert verify(out, Silent()).problems == []
 
