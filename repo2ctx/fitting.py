@@ -225,12 +225,15 @@ class _Reader:
 
     def beginning(self, text: str, tokens: int) -> tuple[str, Ids]:
         """The longest beginning of a text within `tokens`, whole lines where that loses little, and its ids."""
-        text = text[: _MOST_BYTES_A_TOKEN * tokens]
+        tried = _MOST_BYTES_A_TOKEN * tokens
+        while tried < len(text) and len(self.encode(text[:tried])) <= tokens:
+            tried *= 2
+        text = text[:tried]
         lines = [0]
         while (at := text.find("\n", lines[-1])) >= 0:
             lines.append(at + 1)
         cut = lines[_longest(len(lines) - 1, lambda n: len(self.encode(text[: lines[n]])) <= tokens)]
-        if tokens - len(self.encode(text[:cut])) > _LONGEST_REST:
+        if cut == 0 or tokens - len(self.encode(text[:cut])) > _LONGEST_REST:
             cut += _longest(len(text) - cut, lambda n: len(self.encode(text[: cut + n])) <= tokens)
         return text[:cut], self.encode(text[:cut])
 
