@@ -14,6 +14,7 @@ from repo2ctx.config import BuildConfig, OrderConfig, TokensConfig, length_name,
 from repo2ctx.crawl import CrawlOptions, find_repository, open_snapshot
 from repo2ctx.errors import OutputError, UsageError
 from repo2ctx.graph import Graph
+from repo2ctx.packing import FULL, HEAD, OUTLINE, PATH
 from repo2ctx.progress import printable
 from repo2ctx.records import KEPT, Edge, OrderMethod, Placed, RepoSpec
 from repo2ctx.safegit import isolate_environment
@@ -23,6 +24,8 @@ from repo2ctx.tokens import load_tokenizer
 
 _SHOWN_FILES = 12  # at the head and the tail of a list
 _SHOWN_CHARACTERS = 1500
+_HELD = {FULL: "in full", OUTLINE: "as outlines", HEAD: "by its beginning", PATH: "by their paths in the tree"}
+_MARK = {FULL: "", OUTLINE: "outline", HEAD: "beginning"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,33 +199,40 @@ def _describe(repository: dict[str, Any]) -> Iterator[str]:
 
 
 def _locate(dataset: Dataset, length: str, repository: str) -> tuple[str, int, int] | None:
-    """(table, row, segment) of a repository's document."""
+    """(table, row, segment) of a repository's longest document."""
+    found, longest = None, 0
     for split in SPLITS:
         table = f"packed/{length}/{split}"
         row = 0
         for batch in dataset.batches(table, ("segments",)):
             for segments in batch.column(0).to_pylist():
                 for number, segment in enumerate(segments):
-                    if segment["repository"] == repository:
-                        return table, row, number
+                    if segment["repository"] == repository and segment["target_end"] - segment["start"] > longest:
+                        found, longest = (table, row, number), segment["target_end"] - segment["start"]
                 row += 1
-    return None
+    return found
 
 
 def _listing(dataset: Dataset, repository: str, segment: dict[str, int], spans: list[dict[str, Any]]) -> Iterator[str]:
-    """The files of the row in order, and the highest-ranked that had no room."""
+    """The files of the row in order, with how much of each it holds, and the highest-ranked that had no room."""
     taken = {s["path"] for s in spans}
+    held = [s for s in spans if s["fidelity"] != PATH]
     kept = sorted(_kept(dataset, repository), key=lambda f: (-f["rank"], f["path"]))
     left_out = [f for f in kept if f["path"] not in taken]
     target = segment["target_end"] - segment["target_start"]
-    yield f"{segment['target_end'] - segment['start']:,} tokens, {target:,} of them the target; {len(spans):,} files:"
-    entries = [f"  {s['end'] - s['start']:>9,}  {printable(s['path'])}" for s in spans]
+    parts = [
+        f"{count:,} {said}"
+        for fidelity, said in _HELD.items()
+        if (count := sum(s["fidelity"] == fidelity for s in spans))
+    ]
+    yield f"{segment['target_end'] - segment['start']:,} tokens, {target:,} of them the target; files: {', '.join(parts)}"
+    entries = [f"  {s['end'] - s['start']:>9,}  {_MARK[s['fidelity']]:<9}  {printable(s['path'])}" for s in held]
     if len(entries) > 2 * _SHOWN_FILES:
         middle = [f"             … {len(entries) - 2 * _SHOWN_FILES:,} more …"]
         entries = entries[:_SHOWN_FILES] + middle + entries[-_SHOWN_FILES:]
     yield from entries
     if left_out:
-        yield f"left out {len(left_out):,} files, highest rank first:"
+        yield f"left out {len(left_out):,} files, of which the row says nothing, highest rank first:"
         yield from (f"  {f['size']:>9,} bytes  {printable(f['path'])}" for f in left_out[:_SHOWN_FILES])
 
 
