@@ -85,12 +85,16 @@ def test_names_that_would_break_a_line_are_quoted(make_repo):
 
 
 def test_inspect_says_how_much_of_each_file_a_row_holds(make_repo, tmp_path):
-    long = "".join(f'def step_{i}(x):\n    "The step {i}."\n    return x + {i} * 17 - x ** {i}\n\n\n' for i in range(60))
+    long = "".join(
+        f'def step_{i}(x):\n    "The step {i}."\n    return x + {i} * 17 - x ** {i}\n\n\n' for i in range(60)
+    )
     small = {f"lib/part_{i}.py": f"import core\n\nVALUE_{i} = core.step_{i}({i})\n" for i in range(20)}
     about = '[project]\nname = "n"\ndescription = "Counts the steps of a long walk"\n'
     repo = make_repo({"pyproject.toml": about, "core.py": long, **small})
     (tmp_path / "list.txt").write_text(f"{repo}\n")
-    assert run("build", "--repos", tmp_path / "list.txt", "--out", tmp_path / "out", "--lengths", "1k,8k").returncode == 0
+    assert (
+        run("build", "--repos", tmp_path / "list.txt", "--out", tmp_path / "out", "--lengths", "1k,8k").returncode == 0
+    )
     shown = run("inspect", tmp_path / "out", "--length", "1k").stdout
     assert "files: 21 in full, 1 by its beginning\n" in shown
     assert re.search(r"^ +\d+  beginning  core.py$", shown, re.MULTILINE)
