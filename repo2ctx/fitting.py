@@ -6,32 +6,23 @@ group of texts, and the names of the files. A text that is surely too long for t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from repo2ctx import prompt
 from repo2ctx.config import PackConfig, length_name
 from repo2ctx.packing import FULL, HEAD, OUTLINE, PATH, Fit, Offer
-from repo2ctx.records import KEPT, Document, Span
+from repo2ctx.ranked import MOST_BYTES_A_TOKEN, Batches, File, Ids, Reader, files_by_rank, longest
+from repo2ctx.records import Document, Span
 from repo2ctx.tokens import Tokenizer
 
-_GROUP_BYTES = 32 << 20  # text read at a time
-_MOST_BYTES_A_TOKEN = 8  # a text of more bytes for each token of the room is not tried in full
 _SAMPLED_BYTES = 1 << 18  # of outlines, to estimate the others
 _MARKER_TOKENS = 16  # about
-_LONGEST_REST = 64  # tokens of a beginning that may be lost to its ending with a line
 _LARGEST_TREE = 0.05  # of a document
-
-Ids = npt.NDArray[np.int32]
-Batches = Callable[[Sequence[str]], Iterable[pa.RecordBatch]]
-"""Gives the named columns of a repository's rows of `files`, from the first row, at each call."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -65,13 +56,13 @@ def fit_documents(
     longer than its room is made only where the repository fills more than half of such a row.
     """
     text = _Text(repository, tokenizer, targets)
-    files = _files_by_rank(batches)
+    files = files_by_rank(batches)
     trees = {room: _tree(files, int(_LARGEST_TREE * room), tokenizer) for room in {size.room for size in sizes}}
     fits = {
         size: Fit(size.room, text.reserved(size.style) + trees[size.room].tokens, config.outline_share)
         for size in sizes
     }
-    reader = _Reader(batches, files, tokenizer)
+    reader = Reader(batches, files, tokenizer)
     kept: dict[tuple[int, str], Ids] = {}
     _offer_all(files, reader, list(fits.values()), text, kept)
     for size in [size for size in fits if not size.whole]:
@@ -120,34 +111,6 @@ class _Text:
         return len(self.before(path, fidelity)) + len(self.after)
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A kept file as the table has it; `row` is its row among the repository's, sizes are in bytes."""
-
-    row: int
-    path: str
-    position: int
-    rank: float
-    text_sha256: str
-    size: int
-    outline_size: int
-
-
-def _files_by_rank(batches: Batches) -> list[_File]:
-    """The kept files, highest rank first; equal ranks by path, so that the same files fit under every order."""
-    columns = ("path", "fate", "position", "rank", "text_sha256", "size")
-    found = []
-    row = 0
-    for batch in batches((*columns, "outline")):
-        lengths = pc.binary_length(batch.column("outline")).to_pylist()
-        for f, outline_size in zip(batch.select(columns).to_pylist(), lengths, strict=True):
-            if f["fate"] == KEPT:
-                place = f["position"], f["rank"], f["text_sha256"], f["size"]
-                found.append(_File(row, f["path"], *place, outline_size or 0))
-            row += 1
-    return sorted(found, key=lambda f: (-f.rank, f.path))
-
-
 # The tree --------------------------------------------------------------------------------------------------
 
 
@@ -162,7 +125,7 @@ class _Tree:
         return sum(len(ids) for ids, _ in self.lines)
 
 
-def _tree(files: Sequence[_File], budget: int, tokenizer: Tokenizer) -> _Tree:
+def _tree(files: Sequence[File], budget: int, tokenizer: Tokenizer) -> _Tree:
     """The largest tree, by rank, of at most `budget` tokens; one of no file where there is not even room for one."""
     paths = [file.path for file in files]
     known: dict[str, list[int]] = {}
@@ -175,86 +138,16 @@ def _tree(files: Sequence[_File], budget: int, tokenizer: Tokenizer) -> _Tree:
             lines.append((known[text], path))
         return _Tree(lines)
 
-    low, high = 0, min(len(paths), budget)
-    if high == len(paths) and (whole := made(high)).tokens <= budget:
+    if len(paths) <= budget and (whole := made(len(paths))).tokens <= budget:
         return whole
-    while low < high:
-        middle = (low + high + 1) // 2
-        if made(middle).tokens <= budget:
-            low = middle
-        else:
-            high = middle - 1
-    return made(low)
+    return made(longest(min(len(paths), budget), lambda shown: made(shown).tokens <= budget))
 
 
-# Reading and choosing --------------------------------------------------------------------------------------
-
-
-class _Reader:
-    """Texts and outlines of the files, read in groups by rank: one pass over the table for each group."""
-
-    def __init__(self, batches: Batches, files: Sequence[_File], tokenizer: Tokenizer):
-        self._batches, self._files, self._tokenizer = batches, files, tokenizer
-
-    def groups(self) -> Iterator[Iterator[tuple[int, str, str | None]]]:
-        """(index in `files`, text, outline), group by group."""
-        start = 0
-        while start < len(self._files):
-            end, size = start, 0
-            while end < len(self._files) and (end == start or size + self._bytes_of(end) <= _GROUP_BYTES):
-                size += self._bytes_of(end)
-                end += 1
-            yield self.read(range(start, end))
-            start = end
-
-    def read(self, indices: Collection[int]) -> Iterator[tuple[int, str, str | None]]:
-        """(index, text, outline) of some files, in the order given."""
-        rows = {self._files[index].row for index in indices}
-        found: dict[int, tuple[str, str | None]] = {}
-        first = 0
-        for batch in self._batches(("text", "outline")):
-            texts, outlines = batch.column("text"), batch.column("outline")
-            for row in sorted(rows.intersection(range(first, first + len(texts)))):
-                found[row] = texts[row - first].as_py(), outlines[row - first].as_py()
-            first += len(texts)
-        for index in indices:
-            yield (index, *found.pop(self._files[index].row))
-
-    def encode(self, text: str) -> Ids:
-        return self._tokenizer.encode_array(text)
-
-    def beginning(self, text: str, tokens: int) -> tuple[str, Ids]:
-        """The longest beginning of a text within `tokens`, whole lines where that loses little, and its ids."""
-        tried = _MOST_BYTES_A_TOKEN * tokens
-        while tried < len(text) and len(self.encode(text[:tried])) <= tokens:
-            tried *= 2
-        text = text[:tried]
-        lines = [0]
-        while (at := text.find("\n", lines[-1])) >= 0:
-            lines.append(at + 1)
-        cut = lines[_longest(len(lines) - 1, lambda n: len(self.encode(text[: lines[n]])) <= tokens)]
-        if cut == 0 or tokens - len(self.encode(text[:cut])) > _LONGEST_REST:
-            cut += _longest(len(text) - cut, lambda n: len(self.encode(text[: cut + n])) <= tokens)
-        return text[:cut], self.encode(text[:cut])
-
-    def _bytes_of(self, index: int) -> int:
-        return self._files[index].size + self._files[index].outline_size
-
-
-def _longest(most: int, fits: Callable[[int], bool]) -> int:
-    """The largest n from 0 to `most` that fits, where 0 does, by bisection."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if fits(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+# Choosing --------------------------------------------------------------------------------------------------
 
 
 def _offer_all(
-    files: Sequence[_File], reader: _Reader, fits: Sequence[Fit], text: _Text, kept: dict[tuple[int, str], Ids]
+    files: Sequence[File], reader: Reader, fits: Sequence[Fit], text: _Text, kept: dict[tuple[int, str], Ids]
 ) -> None:
     """Offer every file to every fit, by rank, until all are full; `kept` gets what some fit took."""
     rests: list[int] = []
@@ -269,12 +162,12 @@ def _offer_all(
                     continue
                 # What a fit is offered does not depend on the others: rows of one length are the same beside any other.
                 full = cost = None
-                if len(source) <= _MOST_BYTES_A_TOKEN * fit.room(rest):
+                if len(source) <= MOST_BYTES_A_TOKEN * fit.room(rest):
                     full = _cost(ids, FULL, source, reader) + frames[FULL]
                 if (
                     (full is None or full > fit.room(rest))
                     and outline
-                    and len(outline) <= _MOST_BYTES_A_TOKEN * fit.left
+                    and len(outline) <= MOST_BYTES_A_TOKEN * fit.left
                 ):
                     cost = _cost(ids, OUTLINE, outline, reader) + frames[OUTLINE]
                 fidelity = fit.offer(index, Offer(full, cost, frames[HEAD]), rest)
@@ -286,13 +179,13 @@ def _offer_all(
         fit.finish()
 
 
-def _cost(ids: dict[str, Ids], fidelity: str, text: str, reader: _Reader) -> int:
+def _cost(ids: dict[str, Ids], fidelity: str, text: str, reader: Reader) -> int:
     if fidelity not in ids:
         ids[fidelity] = reader.encode(text)
     return len(ids[fidelity])
 
 
-def _following(files: Sequence[_File], reader: _Reader, first: Sequence[tuple[int, str, str | None]]) -> list[int]:
+def _following(files: Sequence[File], reader: Reader, first: Sequence[tuple[int, str, str | None]]) -> list[int]:
     """About what the outlines of the files after each cost in tokens, by the rate of those in the first group."""
     bytes_, tokens = 0, 0
     for _, _, outline in first:
@@ -304,7 +197,7 @@ def _following(files: Sequence[_File], reader: _Reader, first: Sequence[tuple[in
     return [*found[1:], 0]
 
 
-def _read_missing(reader: _Reader, fits: Sequence[Fit], kept: dict[tuple[int, str], Ids]) -> None:
+def _read_missing(reader: Reader, fits: Sequence[Fit], kept: dict[tuple[int, str], Ids]) -> None:
     """Read again what was taken at the end; drop what no fit has any more."""
     wanted = {(index, fidelity) for fit in fits for index, fidelity in fit.taken.items() if fidelity != HEAD}
     for key in kept.keys() - wanted:
@@ -337,9 +230,9 @@ class _Parts:
 def _document(
     size: Size,
     fit: Fit,
-    files: Sequence[_File],
+    files: Sequence[File],
     tree: _Tree,
-    reader: _Reader,
+    reader: Reader,
     kept: Mapping[tuple[int, str], Ids],
     text: _Text,
 ) -> Document:

@@ -9,7 +9,7 @@ from conftest import small_tokenizer
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from repo2ctx import fitting, prompt
+from repo2ctx import prompt, ranked
 from repo2ctx.config import PackConfig, TokensConfig
 from repo2ctx.fitting import Size, fit_documents
 from repo2ctx.packing import FULL, HEAD, OUTLINE, PATH
@@ -124,7 +124,7 @@ RANDOM = settings(max_examples=60, deadline=None, suppress_health_check=list(Hea
 @given(rows=repositories(), share=st.sampled_from([0.0, 0.25, 0.5]), group=st.sampled_from([1, 3000, 32 << 20]))
 def test_every_document_is_right(rows, share, group, tokenizer):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fitting, "_GROUP_BYTES", group)
+        patch.setattr(ranked, "GROUP_BYTES", group)
         documents, refused = documents_of(rows, tokenizer, share=share)
     for size, document in documents.items():
         check(document, size, rows, tokenizer)
