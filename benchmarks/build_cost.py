@@ -25,10 +25,10 @@ from machine import machine
 
 from repo2ctx.config import TokensConfig
 from repo2ctx.crawl import CrawlOptions, open_snapshot
+from repo2ctx.dataset import Dataset
 from repo2ctx.languages import languages
 from repo2ctx.records import KEPT
 from repo2ctx.repolist import parse_plain
-from repo2ctx.schema import Dataset
 from repo2ctx.selection import decode, read_text
 from repo2ctx.snapshot import SUBMODULE
 from repo2ctx.tokens import load_tokenizer

@@ -22,9 +22,10 @@ import numpy as np
 from machine import machine
 
 from repo2ctx.config import length_name, parse_length
+from repo2ctx.dataset import Dataset
 from repo2ctx.reader import RowReader
 from repo2ctx.records import Document, Span
-from repo2ctx.schema import PACKED, Dataset, packed_batch
+from repo2ctx.schema import PACKED, packed_batch
 from repo2ctx.shards import ShardWriter, shard_entries
 
 TARGET = 100  # tokens

@@ -30,11 +30,12 @@ from machine import machine
 
 from repo2ctx.choosing import CHOSEN, SPARE
 from repo2ctx.config import LeakageConfig
+from repo2ctx.dataset import Dataset
 from repo2ctx.leakage import TARGET_SOURCE, over_limit
 from repo2ctx.overlap import Measure, Overlap
 from repo2ctx.progress import ProgressReporter
 from repo2ctx.records import KEPT, short_name
-from repo2ctx.schema import Dataset, kind, usable_targets
+from repo2ctx.schema import kind, usable_targets
 from repo2ctx.verify import verify
 
 _MOST_MASKED = 0.01

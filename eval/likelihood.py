@@ -17,8 +17,9 @@ import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 
+from repo2ctx.dataset import Dataset
 from repo2ctx.errors import ModelError
-from repo2ctx.schema import Dataset, target_text
+from repo2ctx.schema import target_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,11 @@ import transformers
 from eval.likelihood import examples, grounding, likelihood, summarise
 from repo2ctx import __version__
 from repo2ctx.config import length_name, parse_length
+from repo2ctx.dataset import Dataset
 from repo2ctx.errors import ModelError, OutputError, Repo2CtxError
 from repo2ctx.models import load_base, load_tuned, model_name, pick_device, read_settings
 from repo2ctx.prompt import PROMPT_VERSION
-from repo2ctx.schema import SPLITS, Dataset
+from repo2ctx.schema import SPLITS
 from repo2ctx.shards import write_json, write_text
 
 

@@ -16,11 +16,12 @@ import numpy.typing as npt
 
 from repo2ctx import prompt
 from repo2ctx.config import LeakageConfig, parse_length
+from repo2ctx.dataset import Dataset
 from repo2ctx.leakage import in_context
 from repo2ctx.packing import PATH
 from repo2ctx.progress import Reporter
 from repo2ctx.records import Style
-from repo2ctx.schema import MANIFEST, Dataset, usable_targets
+from repo2ctx.schema import MANIFEST, usable_targets
 from repo2ctx.span_check import FilesOf
 from repo2ctx.tokens import Tokenizer
 

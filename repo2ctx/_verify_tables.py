@@ -13,10 +13,11 @@ from typing import Any, get_args
 import pyarrow as pa
 
 from repo2ctx.config import BuildConfig, length_name
+from repo2ctx.dataset import Dataset
 from repo2ctx.families import ties
 from repo2ctx.progress import Reporter
 from repo2ctx.records import KEPT, Strength, Style
-from repo2ctx.schema import MANIFEST, SPLITS, Dataset, usable_targets
+from repo2ctx.schema import MANIFEST, SPLITS, usable_targets
 from repo2ctx.selection import REASONS
 from repo2ctx.splitting import COUNTED_COLUMNS, member_of, why
 

@@ -10,7 +10,8 @@ from typing import Any
 import yaml
 
 from repo2ctx.config import parse_length
-from repo2ctx.schema import SPLITS, Dataset
+from repo2ctx.dataset import Dataset
+from repo2ctx.schema import SPLITS
 from repo2ctx.selection import REASONS
 from repo2ctx.shards import write_text
 

@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from repo2ctx.config import LeakageConfig, PackConfig, TokensConfig, length_name
+from repo2ctx.dataset import Dataset, stream_batches, tokens
 from repo2ctx.fitting import Size, fit_documents
 from repo2ctx.id_cache import CachedTokenizer, IdCache
 from repo2ctx.leakage import in_context
 from repo2ctx.records import Document, Span
-from repo2ctx.schema import PACKED, Dataset, packed_batch, stream_batches, target_text, tokens
+from repo2ctx.schema import PACKED, packed_batch, target_text
 from repo2ctx.shards import ShardWriter, finish_folder, partial_folder, write_json
 from repo2ctx.tokens import Tokenizer, load_tokenizer
 

@@ -4,6 +4,10 @@
 1 for work that failed (what was finished is kept).
 """
 
+from __future__ import annotations
+
+from pathlib import Path
+
 
 class Repo2CtxError(Exception):
     """Base of every error raised on purpose; its text is one line fit to show a user."""
@@ -61,3 +65,8 @@ class TeacherUnavailableError(TeacherError):
 
 class OutputError(Repo2CtxError):
     """The output directory holds something else, or cannot be written or read."""
+
+
+def rebuild(out: Path) -> str:
+    """The way out of damage."""
+    return f"put back a sound copy, or remove {out} and run the same `repo2ctx build` again"

@@ -12,6 +12,7 @@ from repo2ctx.analysis import Analysis, analyse
 from repo2ctx.choosing import CHOSEN
 from repo2ctx.config import BuildConfig, OrderConfig, TokensConfig, length_name, parse_length
 from repo2ctx.crawl import CrawlOptions, find_repository, open_snapshot
+from repo2ctx.dataset import Dataset, is_output
 from repo2ctx.errors import OutputError, UsageError
 from repo2ctx.graph import Graph
 from repo2ctx.packing import FULL, HEAD, OUTLINE, PATH
@@ -19,7 +20,7 @@ from repo2ctx.progress import printable
 from repo2ctx.records import KEPT, Edge, OrderMethod, Placed, RepoSpec
 from repo2ctx.safegit import isolate_environment
 from repo2ctx.sandbox import Sandbox
-from repo2ctx.schema import SPLITS, Dataset, is_output, usable_targets
+from repo2ctx.schema import SPLITS, usable_targets
 from repo2ctx.tokens import load_tokenizer
 
 _SHOWN_FILES = 12  # at the head and the tail of a list

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from repo2ctx.errors import OutputError
+from repo2ctx.errors import OutputError, rebuild
 
 OPEN_MAPS = 256
 """Shards of one table that stay mapped; at their usual 512 MiB, 128 GiB of address space, and no memory of their own."""
@@ -92,7 +92,7 @@ class MappedTable:
             with pa.memory_map(str(path)) as source:
                 buffer = source.read_buffer()
         except OSError as error:
-            raise OutputError(f"{path}: cannot be read ({error}); build it again") from error
+            raise OutputError(f"{path}: cannot be read ({error}); {rebuild(self.out)}") from error
         try:
             schema = pa.ipc.read_schema(buffer)
         except _DAMAGE as error:
@@ -102,4 +102,4 @@ class MappedTable:
         return buffer
 
     def _damaged(self, shard: Shard, what: str) -> OutputError:
-        return OutputError(f"{self.out / shard.path}: is damaged ({what}); build it again")
+        return OutputError(f"{self.out / shard.path}: is damaged ({what}); {rebuild(self.out)}")

@@ -21,6 +21,7 @@ from repo2ctx.card import write_card
 from repo2ctx.choosing import CHOSEN, SPARE
 from repo2ctx.config import BuildConfig
 from repo2ctx.crawl import CrawlOptions, check_git
+from repo2ctx.dataset import read_manifest
 from repo2ctx.engine import Workers
 from repo2ctx.filters import Duplicates
 from repo2ctx.packs import make_documents, tasks_of, write_packed
@@ -29,14 +30,7 @@ from repo2ctx.records import KEPT, Failure, RepoSpec
 from repo2ctx.repack import complete_change, remove_stale_rows
 from repo2ctx.results import BuildResult, result_of
 from repo2ctx.safegit import isolate_environment
-from repo2ctx.schema import (
-    EDGES,
-    FILES,
-    REPOSITORIES,
-    kind,
-    read_manifest,
-    usable_targets,
-)
+from repo2ctx.schema import EDGES, FILES, REPOSITORIES, kind, usable_targets
 from repo2ctx.shards import ShardWriter, shard_entries
 from repo2ctx.splitting import assign, left_out_failures
 from repo2ctx.state import (

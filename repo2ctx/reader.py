@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from repo2ctx.dataset import Dataset, packed_row
 from repo2ctx.errors import ConfigError
-from repo2ctx.schema import PACKED, Dataset, packed_row
+from repo2ctx.schema import PACKED
 
 if TYPE_CHECKING:
     from torch.utils.data import IterableDataset

@@ -15,6 +15,7 @@ from typing import Any
 
 from repo2ctx.card import write_card
 from repo2ctx.config import BuildConfig, TokensConfig, length_name
+from repo2ctx.dataset import Dataset, read_manifest
 from repo2ctx.engine import Workers
 from repo2ctx.errors import OutputError, UsageError
 from repo2ctx.manifest import sealed
@@ -22,7 +23,7 @@ from repo2ctx.packs import make_documents, tasks_of, write_packed
 from repo2ctx.progress import Reporter
 from repo2ctx.records import Failure
 from repo2ctx.results import BuildResult, result_of
-from repo2ctx.schema import MANIFEST, Dataset, read_manifest
+from repo2ctx.schema import MANIFEST
 from repo2ctx.shards import make_folder, sync_directory, write_json, write_text
 from repo2ctx.state import DOCUMENTS, SCRATCH, WORK, clear, explained, locked, retract, scratch
 from repo2ctx.tokens import load_tokenizer

@@ -9,9 +9,9 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any
 
+from repo2ctx.dataset import Dataset
 from repo2ctx.packing import FULL, HEAD, OUTLINE, PATH
 from repo2ctx.records import KEPT
-from repo2ctx.schema import Dataset
 
 
 class FilesOf:

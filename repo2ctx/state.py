@@ -20,13 +20,14 @@ from typing import Any
 from repo2ctx import __version__
 from repo2ctx.card import CARD
 from repo2ctx.config import BuildConfig
+from repo2ctx.dataset import Dataset, read_manifest
 from repo2ctx.engine import DISK_FULL, Outcome
-from repo2ctx.errors import OutputError
+from repo2ctx.errors import OutputError, rebuild
 from repo2ctx.manifest import sealed
 from repo2ctx.progress import Reporter
 from repo2ctx.prompt import PROMPT_VERSION
 from repo2ctx.records import Failure, RepoSpec
-from repo2ctx.schema import MANIFEST, SCHEMA_VERSION, Dataset, read_manifest, rebuild
+from repo2ctx.schema import MANIFEST, SCHEMA_VERSION
 from repo2ctx.shards import make_folder, sync_directory, write_json, write_text
 from repo2ctx.unit import restore_unit
 

@@ -26,6 +26,7 @@ from repo2ctx.analysis import Analysis, analyse
 from repo2ctx.choosing import Choice, choose
 from repo2ctx.config import BuildConfig
 from repo2ctx.crawl import CrawlOptions, open_snapshot
+from repo2ctx.dataset import Dataset, stream_batches
 from repo2ctx.guarding import Guarded, changed, without_sources
 from repo2ctx.history import root_commits
 from repo2ctx.languages import languages
@@ -33,7 +34,7 @@ from repo2ctx.leakage import TARGET_SOURCE
 from repo2ctx.prompt import Boundary
 from repo2ctx.records import KEPT, LanguageShare, Repository, RepoSpec, SourceFile, short_name
 from repo2ctx.sandbox import Sandbox
-from repo2ctx.schema import EDGES, FILES, Dataset, edge_row, file_row, repository_row, stream_batches
+from repo2ctx.schema import EDGES, FILES, edge_row, file_row, repository_row
 from repo2ctx.shards import ShardWriter, finish_folder, partial_folder, write_json
 from repo2ctx.teaching import Lesson, TeacherOptions
 

@@ -21,11 +21,12 @@ from repo2ctx._verify_packed import Rows
 from repo2ctx._verify_tables import check_counts, check_families, check_files, check_nulls, check_repositories
 from repo2ctx.card import CARD, front_matter
 from repo2ctx.config import TokensConfig
-from repo2ctx.errors import OutputError, TokenizerError
+from repo2ctx.dataset import Dataset
+from repo2ctx.errors import OutputError, TokenizerError, rebuild
 from repo2ctx.mapped import Shard
 from repo2ctx.progress import Reporter
 from repo2ctx.prompt import PROMPT_VERSION
-from repo2ctx.schema import MANIFEST, SCHEMAS, Dataset, rebuild, schema_of
+from repo2ctx.schema import MANIFEST, SCHEMAS, schema_of
 from repo2ctx.tokens import Tokenizer, load_tokenizer
 
 

@@ -43,6 +43,7 @@ def test_packages_meet_only_at_files_and_the_shared_modules():
                 assert name.split(".")[1] in (
                     "__version__",
                     "schema",
+                    "dataset",
                     "reader",
                     "prompt",
                     "summarize",
@@ -64,10 +65,12 @@ def test_pure_modules_stay_pure():
     assert ours("repo2ctx.overlap") == set()
     assert ours("repo2ctx.families") == set()
     assert ours("repo2ctx.packing") == set()
+    assert ours("repo2ctx.ranked") == {"repo2ctx.records", "repo2ctx.tokens"}
     assert ours("repo2ctx.order") <= {"repo2ctx.records"}
-    assert ours("repo2ctx.schema") <= {"repo2ctx.records", "repo2ctx.errors", "repo2ctx.mapped", "repo2ctx.manifest"}
+    assert ours("repo2ctx.schema") == {"repo2ctx.records"}
+    assert ours("repo2ctx.dataset") == {"repo2ctx.schema", "repo2ctx.mapped", "repo2ctx.manifest", "repo2ctx.errors"}
     assert ours("repo2ctx.mapped") == {"repo2ctx.errors"}
-    assert ours("repo2ctx.reader") == {"repo2ctx.schema", "repo2ctx.errors"}
+    assert ours("repo2ctx.reader") == {"repo2ctx.dataset", "repo2ctx.schema", "repo2ctx.errors"}
     assert ours("repo2ctx.manifest") <= {"repo2ctx.config", "repo2ctx.families"}
     assert ours("repo2ctx.graph") <= {"repo2ctx.records", "repo2ctx.languages", "repo2ctx.testnames"}
 

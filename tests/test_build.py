@@ -16,12 +16,13 @@ from conftest import git, write_files
 from repo2ctx.analysis import analyse
 from repo2ctx.config import BuildConfig, TokensConfig
 from repo2ctx.crawl import CrawlOptions, open_snapshot
+from repo2ctx.dataset import Dataset
 from repo2ctx.errors import OutputError
 from repo2ctx.parsing import outline
 from repo2ctx.pipeline import build
 from repo2ctx.repolist import read_list
 from repo2ctx.sandbox import Sandbox
-from repo2ctx.schema import PACKED, Dataset
+from repo2ctx.schema import PACKED
 from repo2ctx.tokens import load_tokenizer
 from repo2ctx.verify import verify
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from conftest import git
 from test_build import PYTHON, README, run
 
-from repo2ctx.schema import Dataset
+from repo2ctx.dataset import Dataset
 
 
 def test_symbolic_links_are_names_and_nothing_more(make_repo, tmp_path):

@@ -17,9 +17,9 @@ from eval.likelihood import Example, examples, likelihood, score, summarise
 from eval.run import evaluate, markdown
 from repo2ctx import cli
 from repo2ctx.config import TokensConfig
+from repo2ctx.dataset import Dataset
 from repo2ctx.errors import ModelError, OutputError, Repo2CtxError, UsageError
 from repo2ctx.models import load_base, load_tuned, read_settings
-from repo2ctx.schema import Dataset
 from repo2ctx.summarize import Summary, as_markdown, default_model, summarize
 from repo2ctx.tokens import load_tokenizer
 from train import run as train_run

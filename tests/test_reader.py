@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
 from repo2ctx import mapped, reader
+from repo2ctx.dataset import Dataset
 from repo2ctx.errors import ConfigError, OutputError
 from repo2ctx.reader import Order, RowReader
 from repo2ctx.records import Document, Span
-from repo2ctx.schema import PACKED, Dataset, packed_batch
+from repo2ctx.schema import PACKED, packed_batch
 from repo2ctx.shards import ShardWriter, shard_entries
 
 ROOT = Path(__file__).parents[1]
@@ -304,7 +305,7 @@ def test_damaged_shards_are_told(tmp_path):
     assert read_all() == list(range(13))
     for damage in (whole[:-9], b"", whole + b"\0"):
         path.write_bytes(damage)
-        with pytest.raises(OutputError, match=r"00001.arrow: is damaged \(has .* bytes of .*build it again"):
+        with pytest.raises(OutputError, match=r"00001.arrow: is damaged \(has .* bytes of .*put back a sound copy"):
             read_all()
     path.write_bytes(whole.replace(b"segments", b"sediment", 1))
     with pytest.raises(OutputError, match="its columns are others"):

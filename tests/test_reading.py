@@ -13,9 +13,10 @@ import torch
 from conftest import git, write_files
 from test_build import PYTHON, run
 
+from repo2ctx.dataset import Dataset
 from repo2ctx.errors import OutputError
 from repo2ctx.reader import RowReader
-from repo2ctx.schema import PACKED, Dataset
+from repo2ctx.schema import PACKED
 
 ROOT = Path(__file__).parents[1]
 TABLE = "packed/8k/train"

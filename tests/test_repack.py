@@ -10,9 +10,10 @@ from test_build import PYTHON, Silent, command, hashes, run
 
 from repo2ctx import repack as module
 from repo2ctx.config import TokensConfig
+from repo2ctx.dataset import Dataset
 from repo2ctx.errors import OutputError, UsageError
 from repo2ctx.repack import repack
-from repo2ctx.schema import MANIFEST, Dataset
+from repo2ctx.schema import MANIFEST
 from repo2ctx.state import WORK
 
 LONG = {**PYTHON, **{f"notes/m{i}.py": f"def f{i}():\n    return {i}\n" * 40 for i in range(30)}}

@@ -8,7 +8,7 @@ from conftest import git, write_files
 from test_build import Silent, command, hashes, run
 from test_crawl import served  # noqa: F401
 
-from repo2ctx.schema import Dataset
+from repo2ctx.dataset import Dataset
 from repo2ctx.verify import verify
 
 README = "# {0}\n\nKeeps {0} in plain files and finds them again by their words.\n"

@@ -11,10 +11,10 @@ from test_build import PYTHON, Silent, command, hashes
 
 from repo2ctx.config import BuildConfig
 from repo2ctx.crawl import CrawlOptions
+from repo2ctx.dataset import Dataset
 from repo2ctx.errors import ConfigError, TeacherUnavailableError
 from repo2ctx.pipeline import build
 from repo2ctx.repolist import read_list
-from repo2ctx.schema import Dataset
 from repo2ctx.teacher_client import Endpoint
 from repo2ctx.teaching import TeacherOptions
 

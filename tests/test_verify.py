@@ -6,8 +6,9 @@ import pyarrow as pa
 import pytest
 from test_build import command, run
 
+from repo2ctx.dataset import Dataset
 from repo2ctx.manifest import sealed
-from repo2ctx.schema import MANIFEST, Dataset
+from repo2ctx.schema import MANIFEST
 
 SAID = "Keeps plain-text notes in folders and finds them again by their words"
 LONG = (

@@ -17,11 +17,12 @@ from test_build import Silent, command
 from repo2ctx.cli import _run
 from repo2ctx.config import BuildConfig, TokensConfig
 from repo2ctx.crawl import CrawlOptions
+from repo2ctx.dataset import Dataset, is_output
 from repo2ctx.errors import OutputError
 from repo2ctx.manifest import sealed
 from repo2ctx.pipeline import build
 from repo2ctx.repolist import read_list
-from repo2ctx.schema import SCHEMAS, Dataset, is_output, schema_of
+from repo2ctx.schema import SCHEMAS, schema_of
 from repo2ctx.tokens import load_tokenizer
 from repo2ctx.verify import verify
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from repo2ctx.dataset import Dataset
 from repo2ctx.errors import ConfigError
 from repo2ctx.reader import RowReader
-from repo2ctx.schema import Dataset, target_text
+from repo2ctx.schema import target_text
 from repo2ctx.tokens import Tokenizer
 
 _LONGEST_CHECKED = 1 << 16  # characters of a file
