@@ -232,6 +232,18 @@ def test_rows_must_hold_the_ids_of_the_models_tokenizer(config, base):
         train_run.train(changed(config, optim={"steps": 1}))
 
 
+def test_rows_must_hold_the_chat_of_the_model(config, base):
+    """The same ids for every text, and yet another prompt: the model has a chat template that the rows were made without."""
+    settings = json.loads((base / "tokenizer_config.json").read_text())
+    settings["chat_template"] = (
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    (base / "tokenizer_config.json").write_text(json.dumps(settings))
+    with pytest.raises(ConfigError, match=r"the beginning of .*build with --tokenizer"):
+        train_run.train(changed(config, optim={"steps": 1}))
+
+
 def test_other_rows_are_not_gone_on_with(config, tmp_path, make_repo, base):
     config = changed(config, optim={"steps": 1})
     train_run.train(config)

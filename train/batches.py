@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from repo2ctx import prompt
 from repo2ctx.dataset import Dataset
 from repo2ctx.errors import ConfigError
 from repo2ctx.reader import RowReader
@@ -49,12 +50,11 @@ class Rows:
         """Raise ConfigError if the rows hold another tokenizer's ids than the model's.
 
         Tokenizers of the same vocabulary can come as different files, so the ids themselves are compared: of the first
-        document's target, and of its files.
+        document's target, of its files, and of what the model's chat template puts around them.
         """
         if self.dataset.manifest["tokenizer_fingerprint"] == tokenizer.fingerprint:
             return
-        for what, text, have in self._pieces():
-            want = tokenizer.encode(text)
+        for what, want, have in self._pieces(tokenizer):
             if have != want:
                 first = next((i for i, pair in enumerate(zip(have, want, strict=False)) if pair[0] != pair[1]), 0)
                 packed = self.dataset.manifest["config"]["tokens"]["tokenizer"]
@@ -63,19 +63,30 @@ class Rows:
                     f"{have[first : first + 4]} where the model reads {want[first : first + 4]}; build with --tokenizer {model}"
                 )
 
-    def _pieces(self) -> Iterator[tuple[str, str, list[int]]]:
-        """(what it is, its text, its ids without the end token) of the first document's parts."""
+    def _pieces(self, tokenizer: Tokenizer) -> Iterator[tuple[str, list[int], list[int]]]:
+        """(what it is, the ids that it should have, those that it has) of the first document's parts."""
         row = self.dataset.packed_row(self.table, 0)
         segment = row["segments"][0]
         repository, ids = segment["repository"], row["input_ids"]
         row_of = next(r for r in self.dataset.repositories() if r["id"] == repository)
         target = target_text(row_of, segment["style"])
-        yield f"the target of {repository}", target, ids[segment["target_start"] : segment["target_end"] - 1].tolist()
+        start, answer, end = segment["start"], segment["target_start"], segment["target_end"]
+        yield f"the target of {repository}", tokenizer.encode(target), ids[answer : end - 1].tolist()
+        yield f"the end of {repository}", [tokenizer.eos], ids[end - 1 : end].tolist()
+        opening = [
+            *tokenizer.opening,
+            *tokenizer.encode(prompt.opening(row_of["name"], segment["style"], row_of["boundary"])),
+        ]
+        yield f"the beginning of {repository}", opening, ids[start : start + len(opening)].tolist()
+        closing = prompt.closing(segment["style"], row_of["boundary"], bool(tokenizer.answer))
+        before = [*tokenizer.encode(closing), *tokenizer.answer]
+        yield f"what stands before the target of {repository}", before, ids[answer - len(before) : answer].tolist()
         spans = {s["path"]: s for s in row["spans"] if s["segment"] == 0 and s["fidelity"] == "full"}
         for batch in self.dataset.of_repository("files", repository, ("path", "text")):
             for path, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 if path in spans and len(text) <= _LONGEST_CHECKED:
-                    yield f"{path} of {repository}", text, ids[spans[path]["start"] : spans[path]["end"]].tolist()
+                    have = ids[spans[path]["start"] : spans[path]["end"]].tolist()
+                    yield f"{path} of {repository}", tokenizer.encode(text), have
 
     def index(self, k: int) -> int:
         """The number in the table of row `k` of the run."""
