@@ -41,7 +41,7 @@ class Rows:
         self.dataset, self.repositories, self.tokenizer, self.reporter = dataset, repositories, tokenizer, reporter
         self.limits = LeakageConfig.model_validate(dataset.manifest["config"]["leakage"])
         self.vocabulary = _Vocabulary(tokenizer)
-        self.files = lru_cache(maxsize=_REMEMBERED)(partial(FilesOf, dataset))
+        self.files = lru_cache(maxsize=_REMEMBERED)(partial(FilesOf, dataset, tokenizer))
         self.documents = self.spans = self.longest_run = 0
         self.largest_share = 0.0
         self.counts: dict[str, Counter[tuple[str, str, int]]] = {}

@@ -12,13 +12,18 @@ from typing import Any
 from repo2ctx.dataset import Dataset
 from repo2ctx.packing import FULL, HEAD, OUTLINE, PATH
 from repo2ctx.records import KEPT
+from repo2ctx.tokens import Tokenizer
 
 
 class FilesOf:
-    """The kept files of one repository, for checking its spans. Holds hashes; a text is read when it is asked for."""
+    """The kept files of one repository, for checking its spans. Holds hashes; a text is read when it is asked for.
 
-    def __init__(self, dataset: Dataset, repository: str):
-        self._dataset, self._repository = dataset, repository
+    A text that does not decode to itself may be one that the tokenizer changes (NFC, or a character that it has no token for):
+    then it has to decode to what is left of its own ids.
+    """
+
+    def __init__(self, dataset: Dataset, tokenizer: Tokenizer, repository: str):
+        self._dataset, self._tokenizer, self._repository = dataset, tokenizer, repository
         self.position: dict[str, int] = {}
         self._text_sha256: dict[str, str] = {}
         self._outline_sha256: dict[str, str] = {}
@@ -54,21 +59,21 @@ class FilesOf:
     def _is_text(self, path: str, text: str) -> bool:
         if _sha256(text) == self._text_sha256[path]:
             return True
-        whole = self._text(path)  # NFC is what some tokenizers do to a text, and all that they may do
-        return whole is not None and text == unicodedata.normalize("NFC", whole)
+        whole = self._read(path, "text")
+        return whole is not None and text == self._as_read(whole)
 
     def _is_outline(self, path: str, text: str) -> bool:
         if _sha256(text) == self._outline_sha256.get(path):
             return True
         outline = self._read(path, "outline")
-        return outline is not None and text == unicodedata.normalize("NFC", outline)
+        return outline is not None and text == self._as_read(outline)
 
     def _is_beginning(self, path: str, text: str) -> bool:
-        whole = self._text(path) or ""
-        return whole.startswith(text) or unicodedata.normalize("NFC", whole).startswith(text)
+        whole = self._read(path, "text") or ""
+        return whole.startswith(text) or self._as_read(whole).startswith(text)
 
-    def _text(self, path: str) -> str | None:
-        return self._read(path, "text")
+    def _as_read(self, text: str) -> str:
+        return self._tokenizer.decode(self._tokenizer.encode(text))
 
     def _read(self, path: str, column: str) -> str | None:
         for batch in self._dataset.of_repository("files", self._repository, ("path", column)):

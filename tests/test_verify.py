@@ -4,7 +4,9 @@ import json
 
 import pyarrow as pa
 import pytest
+from conftest import small_tokenizer
 from test_build import command, run
+from tokenizers import normalizers
 
 from repo2ctx.dataset import Dataset
 from repo2ctx.manifest import sealed
@@ -130,3 +132,27 @@ def test_verify_finds_rows_that_were_changed(built):
     assert "do not decode to the text" in said
     assert "the row states" in said
     assert "over the limit" in said
+
+
+@pytest.mark.parametrize("lengths", ["4k", "1k"])
+def test_a_tokenizer_that_changes_texts_gives_sound_rows(make_repo, tmp_path, lengths):
+    """It composes letters, and has no token for one byte, as SmolLM2's: rows hold what it makes of a text."""
+    folder = small_tokenizer(tmp_path / "tokenizer", normalizer=normalizers.NFC())
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    lost = tokenizer["model"]["vocab"].pop("\u0104")  # byte 4
+    tokenizer["model"]["vocab"]["unused"] = lost
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    odd = "# e\u0301 \x04\n"
+    long = "".join(f"def f_{i}():\n    {odd}    return {i}\n\n\n" for i in range(40))
+    repo = make_repo({**FILES, "src/notes/odd.py": odd, "src/notes/long.py": odd + long}, "notes")
+    settings = {
+        "pack": {"lengths": lengths},
+        "tokens": {"tokenizer": str(folder)},
+        "split": {"validation": 0, "test": 0},
+    }
+    assert not run(tmp_path, [str(repo)], **settings).failures
+    assert checked(tmp_path / "out")["problems"] == []
+    row = next(Dataset(tmp_path / "out").rows(f"packed/{lengths}/train"))
+    held = {span["path"]: span["fidelity"] for span in row["spans"]}
+    assert held["src/notes/odd.py"] == "full", held
+    assert held["src/notes/long.py"] == ("full" if lengths == "4k" else "head")
