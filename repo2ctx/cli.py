@@ -131,7 +131,7 @@ def build(
             repo_timeout,
             teacher,
         )
-    print_result(result, as_json)
+    print_result(result, reporter.seconds, as_json)
     if result.failures or result.left_out:
         raise typer.Exit(1)
 
@@ -166,7 +166,7 @@ def pack(
     with ProgressReporter(quiet) as reporter:
         kept = None if no_cache else cache or default_cache()
         result = repack(out, wanted, tokens, replace, workers or default_workers(), kept, reporter)
-    print_result(result, as_json)
+    print_result(result, reporter.seconds, as_json)
 
 
 _PATH_HELP = "A folder in a git repository (its HEAD commit is read), or the --out of a build."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import defaultdict
 from types import TracebackType
 from typing import Protocol
 
@@ -21,7 +23,7 @@ class Reporter(Protocol):
 
 
 class ProgressReporter:
-    """Tells a person how far a build is; use as a context manager."""
+    """Tells a person how far a build is; use as a context manager. seconds: what each stage took, once it is over."""
 
     def __init__(self, quiet: bool = False):
         self.console = Console(stderr=True, quiet=quiet)
@@ -36,6 +38,8 @@ class ProgressReporter:
             disable=not self.live,
         )
         self.current = self.bar.add_task("", total=None, visible=False)
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self._stage, self._since = "", time.monotonic()
 
     def __enter__(self) -> ProgressReporter:
         self.bar.start()
@@ -43,10 +47,12 @@ class ProgressReporter:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.bar.stop()
+        self._time("")
 
     def stage(self, name: str, total: int) -> None:
         self.bar.update(self.current, visible=False)
         self.current = self.bar.add_task(name, total=total)
+        self._time(name)
 
     def advance(self, what: str) -> None:
         self.bar.advance(self.current)
@@ -55,6 +61,12 @@ class ProgressReporter:
 
     def notice(self, text: str) -> None:
         self._say(f"[yellow]{escape(text)}[/yellow]" if self.live else text, markup=self.live)
+
+    def _time(self, following: str) -> None:
+        now = time.monotonic()
+        if self._stage:
+            self.seconds[self._stage] += now - self._since
+        self._stage, self._since = following, now
 
     def _say(self, text: str, markup: bool = False) -> None:
         self.console.print(printable(text), markup=markup, highlight=False, soft_wrap=True)

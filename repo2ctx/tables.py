@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import resource
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -17,14 +19,20 @@ from repo2ctx.results import BuildResult
 _START = time.monotonic()
 
 
-def print_result(result: BuildResult, as_json: bool) -> None:
-    """Print what a build did to stdout."""
+def print_result(result: BuildResult, stages: Mapping[str, float], as_json: bool) -> None:
+    """Print what a build did to stdout. stages: the seconds of each."""
     seconds = round(time.monotonic() - _START, 1)
+    memory = _peak_bytes()
     if as_json:
-        print(json.dumps(_as_dict(result, seconds), indent=1, ensure_ascii=False))
+        cost = {"seconds": seconds, "stages": {n: round(s, 1) for n, s in stages.items()}, "peak_bytes": memory}
+        print(json.dumps(_as_dict(result) | cost, indent=1, ensure_ascii=False))
         return
     console = Console(highlight=False, soft_wrap=True)
-    console.print(_files_table(result, seconds))
+    files = _files_table(result)
+    parts = ", ".join(f"{name} {s:,.1f}" for name, s in stages.items())
+    files.add_row("seconds", f"{seconds:,.1f}" + (f": {parts}" if parts else ""))
+    files.add_row("memory", f"{memory / 1e6:,.0f} MB at most in one process")
+    console.print(files)
     if result.packed:
         console.print(_rows_table(result))
         console.print(_fidelity_table(result))
@@ -42,7 +50,7 @@ def print_result(result: BuildResult, as_json: bool) -> None:
     console.print(f"{result.out}: {state}", markup=False)
 
 
-def _files_table(result: BuildResult, seconds: float) -> Table:
+def _files_table(result: BuildResult) -> Table:
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
@@ -65,7 +73,6 @@ def _files_table(result: BuildResult, seconds: float) -> Table:
     table.add_row("splits", ", ".join(f"{split} {n:,}" for split, n in result.splits.items()) or "none")
     if result.refused:
         table.add_row("no row", ", ".join(f"{reason} {n:,}" for reason, n in result.refused.items()))
-    table.add_row("seconds", f"{seconds:,.1f}")
     return table
 
 
@@ -108,7 +115,7 @@ def _table(headings: Sequence[str]) -> Table:
     return table
 
 
-def _as_dict(result: BuildResult, seconds: float) -> dict[str, object]:
+def _as_dict(result: BuildResult) -> dict[str, object]:
     return {
         "out": str(result.out),
         "repositories": result.repositories,
@@ -123,5 +130,10 @@ def _as_dict(result: BuildResult, seconds: float) -> dict[str, object]:
         "failures": [{"source": f.source, "line": f.line, "reason": f.reason} for f in result.failures],
         "left_out": [{"source": f.source, "line": f.line, "reason": f.reason} for f in result.left_out],
         "unchanged": result.unchanged,
-        "seconds": seconds,
     }
+
+
+def _peak_bytes() -> int:
+    """The most memory that this process or one of those that it has waited for ever held."""
+    most = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return most * (1 if sys.platform == "darwin" else 1024)
