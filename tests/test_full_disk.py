@@ -100,8 +100,8 @@ def test_a_disk_that_is_full_at_any_stage_ends_the_build_and_it_goes_on(whole, t
     ("number", "said"),
     [
         (errno.EDQUOT, "quota exceeded.*free some space"),
-        (errno.EIO, "Input/output error.*check the disk"),
-        (errno.EROFS, "Read-only.*make it writable"),
+        pytest.param(errno.EIO, "Input/output error.*check the disk", marks=pytest.mark.slow),
+        pytest.param(errno.EROFS, "Read-only.*make it writable", marks=pytest.mark.slow),
         (errno.EACCES, "Permission denied.*make it writable"),
     ],
 )
@@ -122,8 +122,8 @@ def test_other_things_that_a_disk_says(whole, tmp_path, number, said):
     "moment",
     [
         "after open out/.build/units/.UNIT.PID.partial/files/.00000.arrow.partial",
-        "after rename out/.build/units/UNIT",
-        "before open out/files/.00000.arrow.partial",
+        pytest.param("after rename out/.build/units/UNIT", marks=pytest.mark.slow),
+        pytest.param("before open out/files/.00000.arrow.partial", marks=pytest.mark.slow),
         "before fsync out/packed/2k/train",
         "before open out/.manifest.json.partial",
     ],
