@@ -13,7 +13,7 @@ TOKENIZER := $(if $(filter $(DEMO_LIST),$(REPOS)),--tokenizer smollm2)
 OUT ?= outputs/$(basename $(notdir $(REPOS)))
 SAMPLES := $(notdir $(wildcard data/sample/*))
 
-.PHONY: FORCE env demo demo-model samples test lint test-slow clean
+.PHONY: env demo demo-model samples outputs/sample/repo2ctx test lint test-slow clean
 
 env: $(STAMP)
 
@@ -67,11 +67,9 @@ outputs/sample/%: data/sample/%
 
 # This repository as it is committed, without the samples: two of those are kept for validation and test, and a repository that
 # holds them would be left out of training.
-outputs/sample/repo2ctx: FORCE
+outputs/sample/repo2ctx:
 	@rm -rf "$@" && mkdir -p "$@" && git archive HEAD . ':(exclude)data/sample' | tar -xf - -C "$@"
 	$(commit)
-
-FORCE:
 
 test: env lint
 	$(BIN)/python -m pytest -n auto -m "not slow"

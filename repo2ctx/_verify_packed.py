@@ -156,8 +156,7 @@ class Document:
         """Spans stand one after another, first paths in the tree, then files in their order, and hold what `files` has; the
         prompt stands between them."""
         boundary = self.repository["boundary"]
-        opening = self.tokenizer.encode(prompt.opening(self.repository["name"], self.segment["style"], boundary))
-        first = [*self.tokenizer.opening, *opening]
+        first = prompt.opening_ids(self.tokenizer, self.repository["name"], self.segment["style"], boundary)
         at = self.segment["start"] + len(first)
         if self.ids[self.segment["start"] : at].tolist() != first:
             yield "does not begin with the prompt"

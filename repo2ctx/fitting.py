@@ -91,13 +91,9 @@ class _Text:
         self._boundary = repository["boundary"]
         self._tokenizer = tokenizer
         self.openings = {
-            style: [*tokenizer.opening, *tokenizer.encode(prompt.opening(repository["name"], style, self._boundary))]
-            for style in targets
+            style: prompt.opening_ids(tokenizer, repository["name"], style, self._boundary) for style in targets
         }
-        self.closings = {
-            style: [*tokenizer.encode(prompt.closing(style, self._boundary, bool(tokenizer.answer))), *tokenizer.answer]
-            for style in targets
-        }
+        self.closings = {style: prompt.closing_ids(tokenizer, style, self._boundary) for style in targets}
         self.after = tokenizer.encode(prompt.file_closing())
 
     def reserved(self, style: str) -> int:

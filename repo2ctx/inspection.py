@@ -221,11 +221,8 @@ def _listing(dataset: Dataset, repository: str, segment: dict[str, int], spans: 
     kept = sorted(_kept(dataset, repository), key=lambda f: (-f["rank"], f["path"]))
     left_out = [f for f in kept if f["path"] not in taken]
     target = segment["target_end"] - segment["target_start"]
-    parts = [
-        f"{count:,} {said}"
-        for fidelity, said in _HELD.items()
-        if (count := sum(s["fidelity"] == fidelity for s in spans))
-    ]
+    counts = Counter(s["fidelity"] for s in spans)
+    parts = [f"{counts[fidelity]:,} {said}" for fidelity, said in _HELD.items() if counts[fidelity]]
     yield f"{segment['target_end'] - segment['start']:,} tokens, {target:,} of them the target; files: {', '.join(parts)}"
     entries = [f"  {s['end'] - s['start']:>9,}  {_MARK[s['fidelity']]:<9}  {printable(s['path'])}" for s in held]
     if len(entries) > 2 * _SHOWN_FILES:

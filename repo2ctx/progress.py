@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections import defaultdict
 from types import TracebackType
 from typing import Protocol
 
@@ -23,7 +21,7 @@ class Reporter(Protocol):
 
 
 class ProgressReporter:
-    """Tells a person how far a build is; use as a context manager. seconds: what each stage took, once it is over."""
+    """Tells a person how far a build is; use as a context manager."""
 
     def __init__(self, quiet: bool = False):
         self.console = Console(stderr=True, quiet=quiet)
@@ -38,8 +36,6 @@ class ProgressReporter:
             disable=not self.live,
         )
         self.current = self.bar.add_task("", total=None, visible=False)
-        self.seconds: defaultdict[str, float] = defaultdict(float)
-        self._stage, self._since = "", time.monotonic()
 
     def __enter__(self) -> ProgressReporter:
         self.bar.start()
@@ -47,12 +43,17 @@ class ProgressReporter:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.bar.stop()
-        self._time("")
+        self.bar.stop_task(self.current)
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """What each stage took, or has taken so far."""
+        return {task.description: task.elapsed or 0.0 for task in self.bar.tasks if task.description}
 
     def stage(self, name: str, total: int) -> None:
+        self.bar.stop_task(self.current)
         self.bar.update(self.current, visible=False)
         self.current = self.bar.add_task(name, total=total)
-        self._time(name)
 
     def advance(self, what: str) -> None:
         self.bar.advance(self.current)
@@ -61,12 +62,6 @@ class ProgressReporter:
 
     def notice(self, text: str) -> None:
         self._say(f"[yellow]{escape(text)}[/yellow]" if self.live else text, markup=self.live)
-
-    def _time(self, following: str) -> None:
-        now = time.monotonic()
-        if self._stage:
-            self.seconds[self._stage] += now - self._since
-        self._stage, self._since = following, now
 
     def _say(self, text: str, markup: bool = False) -> None:
         self.console.print(printable(text), markup=markup, highlight=False, soft_wrap=True)

@@ -18,6 +18,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from repo2ctx.records import short_name
 
@@ -30,6 +31,17 @@ _TASK = {
 _SAID = {"full": "", "outline": " outline", "head": " beginning"}
 _CANDIDATES = 4
 _INDENT = "  "
+
+
+class Encoder(Protocol):
+    """What the prompt needs of a tokenizer (`tokens.Tokenizer`)."""
+
+    @property
+    def opening(self) -> tuple[int, ...]: ...
+    @property
+    def answer(self) -> tuple[int, ...]: ...
+
+    def encode(self, text: str) -> list[int]: ...
 
 
 def opening(name: str, style: str, boundary: str) -> str:
@@ -53,6 +65,16 @@ def file_closing() -> str:
 def closing(style: str, boundary: str, chat: bool) -> str:
     """What stands between the files and the target. chat: the target is a turn of its own."""
     return f"== {boundary} end\n\n{_TASK[style]}" + ("" if chat else "\n\nSummary:\n")
+
+
+def opening_ids(tokenizer: Encoder, name: str, style: str, boundary: str) -> list[int]:
+    """What stands before the tree as tokens, with what the tokenizer begins a document with."""
+    return [*tokenizer.opening, *tokenizer.encode(opening(name, style, boundary))]
+
+
+def closing_ids(tokenizer: Encoder, style: str, boundary: str) -> list[int]:
+    """What stands between the files and the target as tokens, with what begins the answer of a chat model."""
+    return [*tokenizer.encode(closing(style, boundary, bool(tokenizer.answer))), *tokenizer.answer]
 
 
 # The tree --------------------------------------------------------------------------------------------------

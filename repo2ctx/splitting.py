@@ -128,11 +128,7 @@ def _settle(
     refused: dict[int, list[Conflict]] = {}
     for index in staying:
         neighbours = [(other, tie) for other, tie in near[index] if other in placed]
-        met: dict[str, Conflict] = {}
-        for other, tie in neighbours:
-            split = splits.get(sets.find(other))
-            if split and (split not in met or met[split].share < tie.share):
-                met[split] = Conflict(other, split, tie.by, tie.share)
+        met = _closest((other, splits.get(sets.find(other), ""), tie) for other, tie in neighbours)
         own = wanted[index]
         if len({*met, own} - {""}) > 1:
             clashes = [conflict for split, conflict in sorted(met.items()) if split != own]
@@ -151,16 +147,20 @@ def _settle(
 def _clashes(index: int, own: str, candidates: Sequence[Candidate], placed: Mapping[int, str]) -> list[Conflict]:
     """For each split but its own, the one with a place there that is closest to who was left out, whatever the order was."""
     others = sorted(placed)
-    best: dict[str, Conflict] = {}
     # all of one name or root are tied to the first
-    for tie in ties([candidates[index].member, *(candidates[other].member for other in others)]):
-        if tie.first != 0:
-            continue
-        other = others[tie.second - 1]
-        split = placed[other]
-        if split and split != own and (split not in best or best[split].share < tie.share):
+    found = ties([candidates[index].member, *(candidates[other].member for other in others)])
+    own_ties = ((others[tie.second - 1], tie) for tie in found if tie.first == 0)
+    met = _closest((other, placed[other], tie) for other, tie in own_ties)
+    return [conflict for split, conflict in sorted(met.items()) if split != own]
+
+
+def _closest(found: Iterable[tuple[int, str, Tie]]) -> dict[str, Conflict]:
+    """For each split, the first with the largest share of those who are in it. found: (who, its split or "", what ties it)."""
+    best: dict[str, Conflict] = {}
+    for other, split, tie in found:
+        if split and (split not in best or best[split].share < tie.share):
             best[split] = Conflict(other, split, tie.by, tie.share)
-    return [best[split] for split in sorted(best)]
+    return best
 
 
 def _name(members: Iterable[Member]) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
-import sys
 import time
 from collections.abc import Mapping, Sequence
 
@@ -15,6 +13,7 @@ from repo2ctx.config import parse_length
 from repo2ctx.progress import printable
 from repo2ctx.records import KEPT
 from repo2ctx.results import BuildResult
+from repo2ctx.usage import peak_memory
 
 _START = time.monotonic()
 
@@ -22,7 +21,7 @@ _START = time.monotonic()
 def print_result(result: BuildResult, stages: Mapping[str, float], as_json: bool) -> None:
     """Print what a build did to stdout. stages: the seconds of each."""
     seconds = round(time.monotonic() - _START, 1)
-    memory = _peak_bytes()
+    memory = max(peak_memory())
     if as_json:
         cost = {"seconds": seconds, "stages": {n: round(s, 1) for n, s in stages.items()}, "peak_bytes": memory}
         print(json.dumps(_as_dict(result) | cost, indent=1, ensure_ascii=False))
@@ -131,9 +130,3 @@ def _as_dict(result: BuildResult) -> dict[str, object]:
         "left_out": [{"source": f.source, "line": f.line, "reason": f.reason} for f in result.left_out],
         "unchanged": result.unchanged,
     }
-
-
-def _peak_bytes() -> int:
-    """The most memory that this process or one of those that it has waited for ever held."""
-    most = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return most * (1 if sys.platform == "darwin" else 1024)

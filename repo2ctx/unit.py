@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import resource
 import shutil
 import time
 from collections import Counter
@@ -37,6 +36,7 @@ from repo2ctx.sandbox import Sandbox
 from repo2ctx.schema import EDGES, FILES, edge_row, file_row, repository_row
 from repo2ctx.shards import ShardWriter, finish_folder, partial_folder, write_json
 from repo2ctx.teaching import Lesson, TeacherOptions
+from repo2ctx.usage import peak_memory
 
 _SPOOL = pa.schema([("path", pa.string()), ("text", pa.string()), ("outline", pa.string())])
 _BATCH_BYTES = 4 << 20
@@ -86,7 +86,7 @@ def build_unit(task: UnitTask) -> UnitSummary:
                 analysis = analyse(snapshot, task.config, sandbox, partial(_spool, spool), outlined=True)
             summary = _write(task, analysis, admission, snapshot.commit, roots, sandbox, aside)
             shutil.rmtree(aside / "spool")
-    summary = replace(summary, seconds=round(time.monotonic() - start, 3), peak_bytes=_peak_bytes())
+    summary = replace(summary, seconds=round(time.monotonic() - start, 3), peak_bytes=sum(peak_memory()))
     write_json(aside / "summary.json", asdict(summary))
     finish_folder(aside, task.folder)
     return summary
@@ -94,10 +94,6 @@ def build_unit(task: UnitTask) -> UnitSummary:
 
 def read_summary(folder: Path) -> UnitSummary:
     return UnitSummary(**json.loads((folder / "summary.json").read_text("utf-8")))
-
-
-def _peak_bytes() -> int:
-    return 1024 * sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
 def _spool(spool: ShardWriter, file: SourceFile, text: str, outline: str | None) -> None:

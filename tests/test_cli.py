@@ -110,6 +110,9 @@ def test_build_then_look(repo, tmp_path):
     for words in ("files kept", "target-source 1", "vendored 2", "2k", "finished"):
         assert words in done.stdout
     assert "kept 5 files" in done.stderr
+    stages = r"^seconds +[\d.]+: repositories [\d.]+, tables [\d.]+, documents [\d.]+, rows [\d.]+ *$"
+    assert re.search(stages, done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^memory +[1-9]\d+ MB at most in one process *$", done.stdout, re.MULTILINE), done.stdout
     shown = run("inspect", out)
     assert shown.returncode == 0
     assert "--- target ---\nKeeps plain-text notes and finds them by their words." in shown.stdout

@@ -73,13 +73,9 @@ class Rows:
         start, answer, end = segment["start"], segment["target_start"], segment["target_end"]
         yield f"the target of {repository}", tokenizer.encode(target), ids[answer : end - 1].tolist()
         yield f"the end of {repository}", [tokenizer.eos], ids[end - 1 : end].tolist()
-        opening = [
-            *tokenizer.opening,
-            *tokenizer.encode(prompt.opening(row_of["name"], segment["style"], row_of["boundary"])),
-        ]
+        opening = prompt.opening_ids(tokenizer, row_of["name"], segment["style"], row_of["boundary"])
         yield f"the beginning of {repository}", opening, ids[start : start + len(opening)].tolist()
-        closing = prompt.closing(segment["style"], row_of["boundary"], bool(tokenizer.answer))
-        before = [*tokenizer.encode(closing), *tokenizer.answer]
+        before = prompt.closing_ids(tokenizer, segment["style"], row_of["boundary"])
         yield f"what stands before the target of {repository}", before, ids[answer - len(before) : answer].tolist()
         spans = {s["path"]: s for s in row["spans"] if s["segment"] == 0 and s["fidelity"] == "full"}
         for batch in self.dataset.of_repository("files", repository, ("path", "text")):
