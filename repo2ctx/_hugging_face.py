@@ -117,6 +117,8 @@ def hugging_face(name: str, path: Path, config: TokensConfig) -> HuggingFaceToke
             token["special"] = bool(token.get("special")) or bool(_CONTROL_TOKEN.fullmatch(token["content"]))
         data["truncation"] = data["padding"] = None
         tokenizer = tokenizers.Tokenizer.from_str(json.dumps(data))
+        if getattr(tokenizer.model, "dropout", None):
+            tokenizer.model.dropout = None  # merges are dropped at random in training alone: a text has one list of ids
     except Exception as error:
         raise TokenizerError(f"tokenizer {name!r}: its tokenizer.json cannot be loaded ({error})") from error
     settings = settings if isinstance(settings, dict) else {}

@@ -207,6 +207,12 @@ def test_tokens_that_merges_do_not_make(tmp_path):
         assert number not in tokenizer.encode("a qzqzqz b")
 
 
+def test_a_model_that_drops_merges_in_training_gives_the_same_ids_every_time(tmp_path):
+    change = lambda data: data["model"].update(dropout=0.5)  # noqa: E731
+    tokenizer = trained(tmp_path, pre_tokenizers.ByteLevel(add_prefix_space=False), change=change)
+    assert len({tuple(tokenizer.encode("the end of the text, and x  y\n" * 3)) for _ in range(50)}) == 1
+
+
 def two_parts(data):
     whole_pieces(data)
     data["model"]["vocab"]["qz"] = max(data["model"]["vocab"].values()) + 1
