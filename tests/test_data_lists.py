@@ -47,3 +47,12 @@ def test_its_configuration_bounds_licence_and_size():
     limits = load_config(CONFIG, {}).limits
     assert limits.licenses == ("permissive",)
     assert None not in (limits.max_files, limits.max_bytes, limits.min_files)
+
+
+def test_the_list_of_long_rows_names_fixed_commits():
+    specs, notices = read_list(DATA / "lists" / "million.txt")
+    assert notices == []
+    assert len({s.name for s in specs}) == len(specs) >= 10
+    assert all(
+        re.fullmatch(r"github\.com/[\w-]+/[\w.-]+", s.name) and re.fullmatch(r"[0-9a-f]{40}", s.ref) for s in specs
+    )
