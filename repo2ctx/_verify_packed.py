@@ -21,7 +21,7 @@ from repo2ctx.leakage import in_context
 from repo2ctx.packing import PATH
 from repo2ctx.progress import Reporter
 from repo2ctx.records import Style
-from repo2ctx.schema import MANIFEST, usable_targets
+from repo2ctx.schema import MANIFEST, TRAIN, usable_targets
 from repo2ctx.span_check import FilesOf
 from repo2ctx.tokens import Tokenizer
 
@@ -45,6 +45,7 @@ class Rows:
         self.documents = self.spans = self.longest_run = 0
         self.largest_share = 0.0
         self.counts: dict[str, Counter[tuple[str, str, int]]] = {}
+        self.figures: dict[str, Counter[str]] = {}
 
     def check(self, table: str) -> Iterator[str]:
         length = table.split("/")[1]
@@ -82,19 +83,25 @@ class Rows:
     def _row(self, table: str, where: str, row: Mapping[str, Any]) -> Iterator[str]:
         _, length, split = table.split("/")
         counted = self.counts.setdefault(length, Counter())
+        figures = self.figures.setdefault(length, Counter())
         for number, segment in enumerate(row["segments"]):
             here = f"{where}, segment {number} ({segment['repository']}, {segment['style']})"
             spans = [span for span in row["spans"] if span["segment"] == number]
             repository = self.repositories.get(segment["repository"])
             self.documents += 1
             self.spans += len(spans)
-            counted[segment["repository"], segment["style"], segment["target_end"] - segment["start"]] += 1
+            tokens = segment["target_end"] - segment["start"]
+            counted[segment["repository"], segment["style"], tokens] += 1
+            figures.update(documents=1, tokens=tokens, **Counter(span["fidelity"] for span in spans))
+            if split == TRAIN:
+                figures.update(train_tokens=tokens, long_tokens=tokens * (tokens > parse_length(length) // 2))
             if repository is None or segment["style"] not in get_args(Style):
                 yield f"{here}: its repository has no row in repositories, or its style is none"
                 continue
             if repository["split"] != split:
                 yield f"{here}: its repository is of split {repository['split']}"
             files = self.files(repository["id"])
+            figures["left_out"] += len(files.position.keys() - {span["path"] for span in spans})
             document = Document(row["input_ids"], segment, spans, repository, files, self.tokenizer, self.limits)
             yield from (f"{here}: {problem}" for problem in document.problems())
             self.largest_share = max(self.largest_share, document.share)

@@ -203,11 +203,16 @@ def _edges(dataset: Dataset, identity: str, kept: Set[str], number: int) -> Iter
 
 
 Counted = Mapping[str, Counter[tuple[str, str, int]]]
-"""Length -> (repository, style) -> documents; the tokens of all are under ("", "")."""
+"""Length -> (repository, style, tokens) -> documents."""
 
 
-def check_counts(dataset: Dataset, repositories: Mapping[str, Mapping[str, Any]], counts: Counted) -> Iterator[str]:
-    """No document is missing or there twice, and the manifest counts as many."""
+def check_counts(
+    dataset: Dataset,
+    repositories: Mapping[str, Mapping[str, Any]],
+    counts: Counted,
+    figures: Mapping[str, Counter[str]],
+) -> Iterator[str]:
+    """No document is missing or there twice, and the manifest's figures are those of the rows (`figures`, by length)."""
     config = BuildConfig.model_validate(dataset.manifest["config"])
     summary = dataset.manifest["summary"]
     usable: Counter[str] = Counter()
@@ -216,13 +221,14 @@ def check_counts(dataset: Dataset, repositories: Mapping[str, Mapping[str, Any]]
         usable.update(styles[:1] if config.pack.documents == "first-style" else styles)
     for length in map(length_name, config.pack.lengths):
         found = Counter(counts.get(length, {}))
-        tokens = sum(size * number for (_, _, size), number in found.items())
         for (repository, style, size), number in found.items():
             if number > 1:
                 yield f"packed/{length}: has {number} documents of {repository}, {style}, of {size:,} tokens each"
         said = summary["packed"].get(length, {})
-        if (said.get("documents"), said.get("tokens")) != (found.total(), tokens):
-            yield f"packed/{length}: has {found.total()} documents of {tokens} tokens; {MANIFEST} counts {said}"
+        have = figures.get(length, Counter())
+        for name in sorted({*have, *said} - {"held_back"}):
+            if have[name] != said.get(name):
+                yield f"packed/{length}: {name}: its rows have {have[name]:,}; {MANIFEST} says {said.get(name)}"
         if dataset.manifest["failures"]:
             continue
         # A repository may give shorter documents beside its whole one, and that one may be held back for the proportion.

@@ -21,11 +21,9 @@ from repo2ctx.engine import Workers
 from repo2ctx.packing import pack, within_share
 from repo2ctx.progress import Reporter
 from repo2ctx.records import Failure
-from repo2ctx.schema import PACKED, SPLITS, packed_batch, usable_targets
+from repo2ctx.schema import PACKED, SPLITS, TRAIN, packed_batch, usable_targets
 from repo2ctx.shards import ShardWriter, shard_entries
 from repo2ctx.state import DOCUMENTS, WORK, failed
-
-TRAIN = "train"
 
 
 @dataclass(frozen=True, slots=True)

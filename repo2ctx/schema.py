@@ -18,7 +18,7 @@ from repo2ctx.records import Document, Edge, GuardedTarget, Repository, SourceFi
 
 SCHEMA_VERSION = 5
 MANIFEST = "manifest.json"
-SPLITS = ("train", "validation", "test")
+SPLITS = TRAIN, VALIDATION, TEST = ("train", "validation", "test")
 
 _ORDER = pa.struct(
     [

@@ -81,7 +81,7 @@ def verify(out: Path, reporter: Reporter) -> Verified:
     for table in sorted(sound - SCHEMAS.keys()):
         tell(rows.check(table))
     if sound == set(dataset.tables()):
-        tell(check_counts(dataset, repositories, rows.counts))
+        tell(check_counts(dataset, repositories, rows.counts, rows.figures))
     found.documents, found.spans = rows.documents, rows.spans
     found.largest_share, found.longest_run = rows.largest_share, rows.longest_run
     return found
