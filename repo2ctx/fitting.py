@@ -1,7 +1,7 @@
 """A repository's files and targets -> documents of the wanted sizes: the tokenizing half of `packing.Fit`.
 
 Files are read by falling rank, in groups, and tokenized while some document has room: memory holds what some document took, a
-group of texts, and the names of the files. A text that is surely too long for the room that is left is not tokenized.
+group of texts, and the names of the files. A text that is plainly too long for the room that is left is not tokenized.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from repo2ctx import prompt
 from repo2ctx.config import PackConfig, length_name
 from repo2ctx.packing import FULL, HEAD, OUTLINE, PATH, Fit, Offer
-from repo2ctx.ranked import MOST_BYTES_A_TOKEN, Batches, File, Ids, Reader, files_by_rank, longest
+from repo2ctx.ranked import Batches, File, Ids, Reader, files_by_rank, longest
 from repo2ctx.records import Document, Span
 from repo2ctx.tokens import Tokenizer
 
@@ -158,13 +158,9 @@ def _offer_all(
                     continue
                 # What a fit is offered does not depend on the others: rows of one length are the same beside any other.
                 full = cost = None
-                if len(source) <= MOST_BYTES_A_TOKEN * fit.room(rest):
+                if reader.may_fit(source, fit.left):
                     full = _cost(ids, FULL, source, reader) + frames[FULL]
-                if (
-                    (full is None or full > fit.room(rest))
-                    and outline
-                    and len(outline) <= MOST_BYTES_A_TOKEN * fit.left
-                ):
+                if (full is None or full > fit.room(rest)) and outline and reader.may_fit(outline, fit.left):
                     cost = _cost(ids, OUTLINE, outline, reader) + frames[OUTLINE]
                 fidelity = fit.offer(index, Offer(full, cost, frames[HEAD]), rest)
                 if fidelity is not None:
@@ -248,7 +244,8 @@ def _document(
         sha256 = files[index].text_sha256
         if fidelity == HEAD:
             ((_, source, _),) = reader.read([index])
-            source, body = reader.beginning(source, fit.head)
+            beginning, body = reader.beginning(source, fit.head)
+            fidelity = FULL if beginning == source else HEAD
         else:
             body = kept[index, fidelity]
         parts.add(text.before(files[index].path, fidelity))

@@ -30,7 +30,7 @@ _SHORTEST_HEAD = 32  # tokens: less of a file's beginning says nothing
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a file costs, in tokens with what surrounds it: in full (None: surely more than any room), as an outline (None:
+    """What a file costs, in tokens with what surrounds it: in full (None: more than what is left), as an outline (None:
     it has none), and what surrounds it alone (`frame`)."""
 
     full: int | None

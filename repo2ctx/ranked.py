@@ -18,8 +18,8 @@ from repo2ctx.tokens import Tokenizer
 
 GROUP_BYTES = 32 << 20
 """Text read at a time."""
-MOST_BYTES_A_TOKEN = 8
-"""A text of more bytes for each token of the room is not tried in full."""
+_MOST_A_TOKEN = 8  # characters, but for rulers, blanks and the like
+_MARGIN = 16  # tokens that a cut may add
 _LONGEST_REST = 64  # tokens of a beginning that may be lost to its ending with a line
 
 Ids = npt.NDArray[np.int32]
@@ -88,9 +88,22 @@ class Reader:
     def encode(self, text: str) -> Ids:
         return self._tokenizer.encode_array(text)
 
+    def may_fit(self, text: str, tokens: int) -> bool:
+        """Whether a text may be of at most `tokens`: False where it is plainly of more, by its words or by a part of it."""
+        tried = _MOST_A_TOKEN * tokens
+        if len(text) <= tried:
+            return True
+        if tried <= 0 or len(text[: 2 * tried].split()) > tokens:
+            return False
+        while tried < len(text):
+            if len(self.encode(text[:tried])) > tokens + _MARGIN:
+                return False
+            tried *= 2
+        return True
+
     def beginning(self, text: str, tokens: int) -> tuple[str, Ids]:
         """The longest beginning of a text within `tokens`, whole lines where that loses little, and its ids."""
-        tried = MOST_BYTES_A_TOKEN * tokens
+        tried = _MOST_A_TOKEN * tokens
         while tried < len(text) and len(self.encode(text[:tried])) <= tokens:
             tried *= 2
         text = text[:tried]

@@ -32,6 +32,8 @@ LINES = (
     "a" * 90 + "\n",
     "\t" * 40 + "\r\n",
     "no end",
+    "=" * 400 + "\n",
+    " " * 900,
 )
 
 
@@ -114,7 +116,8 @@ def check(document, size, rows, tokenizer):
         marker = prompt.file_opening(span.path, BOUNDARY, span.fidelity)
         ids = tokenizer.encode(marker)
         assert document.input_ids[span.start - len(ids) : span.start].tolist() == ids
-    assert tokenizer.decode(document.input_ids[document.target_start :].tolist()) == f"a {size.style}<|im_end|>"
+    ended = document.input_ids[document.target_start :].tolist()
+    assert ended == [*tokenizer.encode(f"a {size.style}"), tokenizer.eos]
 
 
 RANDOM = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -158,7 +161,7 @@ def test_a_document_does_not_depend_on_what_else_is_asked_for(rows, batch, token
 @given(rows=repositories())
 def test_what_fits_whole_is_whole(rows, tokenizer):
     """A repository of which every file fits is taken in full, whatever its outlines cost."""
-    (size,) = sizes = [Size(1 << 20, 1 << 20, "line")]
+    (size,) = sizes = [Size(1 << 24, 1 << 24, "line")]
     assume(any(row["fate"] == "kept" for row in rows))
     documents, _ = documents_of(rows, tokenizer, sizes)
     spans = documents[size].spans
@@ -180,3 +183,20 @@ def test_outlines_taken_at_the_end_are_read_again(tokenizer):
     check(document, SIZES[0], rows, tokenizer)
     assert {span.fidelity for span in document.spans} >= {FULL, OUTLINE}
     assert [s.fidelity for s in document.spans].count(OUTLINE) > 5
+
+
+@pytest.mark.parametrize("text", [" " * 60_000 + "\n", "=" * 30_000 + "\n", ("-" * 80 + "\n") * 900])
+def test_a_text_of_few_tokens_for_its_size_is_taken_whole(text):
+    """Rulers and blanks have dozens of characters a token; none is called a beginning that is whole."""
+    tokenizer = load_tokenizer(TokensConfig(tokenizer="tiktoken:o200k_base"))
+    tokens = len(tokenizer.encode(text))
+    assert len(text) > 12 * tokens
+    rows = []
+    for number, source in enumerate((text, "x = 1\n")):
+        hashed = hashlib.sha256(source.encode()).hexdigest()
+        rows.append({"path": f"f{number}", "fate": "kept", "position": number, "rank": 0.5, "text_sha256": hashed, "size": len(source),
+                     "outline": None, "text": source})  # fmt: skip
+    for room in range(tokens + 150, tokens + 260, 5):
+        documents, _ = documents_of(rows, tokenizer, [size := Size(room, room, "line")])
+        check(documents[size], size, rows, tokenizer)
+    assert [span.fidelity for span in documents[size].spans] == [FULL, FULL]
