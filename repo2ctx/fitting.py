@@ -65,6 +65,7 @@ def fit_documents(
     reader = Reader(batches, files, tokenizer)
     kept: dict[tuple[int, str], Ids] = {}
     _offer_all(files, reader, list(fits.values()), text, kept)
+    heads = {size: _begin(fit, reader) for size, fit in fits.items()}
     for size in [size for size in fits if not size.whole]:
         whole = fits.get(Size(size.length, size.length, size.style))
         if whole is None or whole.used <= size.length // 2:
@@ -78,7 +79,7 @@ def fit_documents(
         elif not fit.taken:
             refused[size] = "no file fits" if files else "no kept file"
         else:
-            documents[size] = _document(size, fit, files, trees[size.room], reader, kept, text)
+            documents[size] = _document(size, fit, files, trees[size.room], kept, heads[size], text)
     return documents, refused
 
 
@@ -189,9 +190,19 @@ def _following(files: Sequence[File], reader: Reader, first: Sequence[tuple[int,
     return [*found[1:], 0]
 
 
+def _begin(fit: Fit, reader: Reader) -> Ids | None:
+    """The ids of the file that a fit holds the beginning of, if it does."""
+    if fit.beginning is None:
+        return None
+    ((_, source, _),) = reader.read([fit.beginning])
+    beginning, ids = reader.beginning(source, fit.head)
+    fit.begun(len(ids), whole=beginning == source)
+    return ids
+
+
 def _read_missing(reader: Reader, fits: Sequence[Fit], kept: dict[tuple[int, str], Ids]) -> None:
     """Read again what was taken at the end; drop what no fit has any more."""
-    wanted = {(index, fidelity) for fit in fits for index, fidelity in fit.taken.items() if fidelity != HEAD}
+    wanted = {(index, fidelity) for fit in fits for index, fidelity in fit.taken.items() if index != fit.beginning}
     for key in kept.keys() - wanted:
         del kept[key]
     missing = wanted - kept.keys()
@@ -224,8 +235,8 @@ def _document(
     fit: Fit,
     files: Sequence[File],
     tree: _Tree,
-    reader: Reader,
     kept: Mapping[tuple[int, str], Ids],
+    head: Ids | None,
     text: _Text,
 ) -> Document:
     parts = _Parts()
@@ -242,12 +253,7 @@ def _document(
     for index in sorted(fit.taken, key=lambda i: files[i].position):
         fidelity = fit.taken[index]
         sha256 = files[index].text_sha256
-        if fidelity == HEAD:
-            ((_, source, _),) = reader.read([index])
-            beginning, body = reader.beginning(source, fit.head)
-            fidelity = FULL if beginning == source else HEAD
-        else:
-            body = kept[index, fidelity]
+        body = kept[index, fidelity] if head is None or index != fit.beginning else head
         parts.add(text.before(files[index].path, fidelity))
         start, end = parts.add(body)
         parts.add(text.after)

@@ -42,8 +42,8 @@ class Fit:
     """Chooses files for one document of up to `length` tokens, of which `reserved` are not the files'.
 
     outline_share: of the room for files, what is kept for outlines while there are files that need it. After the last offer,
-    `finish` uses what is left. `taken` is then file -> fidelity, and `head` how many tokens of its text the file that is
-    taken as HEAD may have.
+    `finish` uses what is left. `taken` is then file -> fidelity; of one file, `beginning`, there may be `head` tokens of its
+    text, and `begun` takes how many it came to.
     """
 
     def __init__(self, length: int, reserved: int, outline_share: float = 0.25):
@@ -51,6 +51,7 @@ class Fit:
         self.used = reserved
         self.possible = reserved < length
         self.taken: dict[int, str] = {}
+        self.beginning: int | None = None
         self.head = 0
         self._for_outlines = int(outline_share * max(0, length - reserved))  # tokens, falling as outlines are taken
         self._longest_outline = self._for_outlines // 2
@@ -99,7 +100,15 @@ class Fit:
             index, offer = next(iter(self._lowered.items()))
             self.head = self.left + self._now(index, offer) - offer.frame
             if self.head >= _SHORTEST_HEAD:
+                self.beginning = index
                 self._take(index, HEAD, self.left)
+
+    def begun(self, tokens: int, whole: bool) -> None:
+        """The beginning came to so many tokens, and is the whole text or not."""
+        assert self.beginning is not None
+        self.used -= self.head - tokens
+        if whole:
+            self.taken[self.beginning] = FULL
 
     def _now(self, index: int, offer: Offer) -> int:
         return (offer.outline or 0) if self.taken.get(index) == OUTLINE else 0

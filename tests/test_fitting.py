@@ -200,3 +200,6 @@ def test_a_text_of_few_tokens_for_its_size_is_taken_whole(text):
         documents, _ = documents_of(rows, tokenizer, [size := Size(room, room, "line")])
         check(documents[size], size, rows, tokenizer)
     assert [span.fidelity for span in documents[size].spans] == [FULL, FULL]
+    large = 16 * tokens
+    documents, _ = documents_of(rows, tokenizer, [Size(large, large, "line"), Size(large, large // 2, "line")])
+    assert list(documents) == [Size(large, large, "line")]  # it is short, and has no shorter documents
