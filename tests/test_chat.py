@@ -4,7 +4,7 @@ import pytest
 import transformers
 from conftest import small_tokenizer
 
-from repo2ctx.chat import framing
+from repo2ctx.chat import framing, render
 from repo2ctx.errors import TokenizerError
 
 TEMPLATES = {
@@ -17,6 +17,13 @@ TEMPLATES = {
 }
 
 
+@pytest.fixture
+def here(monkeypatch):
+    """Templates are rendered in this process: a sandbox for each costs most of a second."""
+    monkeypatch.setattr("repo2ctx.chat._rendered", lambda template, special: render(template, dict(special)))
+
+
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_the_pieces_are_those_of_transformers(name, tmp_path):
     special = {"bos_token": "<s>", "eos_token": "</s>"}
@@ -36,17 +43,26 @@ def test_a_template_that_would_take_the_day_does_not(tmp_path):
     assert framing(TEMPLATES["headers"] + "{{ date_string }}", {}, "t").after.endswith("26 Jul 2024")
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("template", "says"),
     [
         ("{% for m in messages %}", "cannot be rendered"),
-        ("{{ raise_exception('no assistant') }}", "cannot be rendered (no assistant)"),
+        ("{{ raise_exception('no assistant') }}", "no assistant)"),
         ("{{ messages[0].content }}", "once each"),
         ("{% for m in messages %}{{ m.content }}{{ m.content }}{% endfor %}", "once each"),
         ("{{ messages[1].content }}{{ messages[0].content }}", "before the question"),
         ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "cannot be rendered"),
         ("{{ messages.append(1) }}", "cannot be rendered"),
         ("{% for i in range(999999999) %}x{% endfor %}", "cannot be rendered"),
+        ("{% for m in messages %}{{ m.content }}{{ 'x' * 2000000 }}{% endfor %}", "makes 4,"),
+        ("{{ 1 // 0 }}", "ZeroDivisionError"),
+        ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "RecursionError"),
+        ("{% for m in messages %}{{ m.content | e }}|{% endfor %}", "as they are"),
+        ("{% for m in messages %}{{ m.content | tojson }}|{% endfor %}", "as they are"),
+        ("{% for m in messages %}{{ m.content | replace('<', '') }}|{% endfor %}", "as they are"),
+        ("{% for m in messages %}{{ m.content.split() | join(' ') }}|{% endfor %}", "as they are"),
+        ("{% for m in messages %}{{ m.content | lower }}|{% endfor %}", "as they are"),
     ],
 )
 def test_a_template_that_cannot_be_used_says_so(template, says):
@@ -54,3 +70,16 @@ def test_a_template_that_cannot_be_used_says_so(template, says):
         framing(template, {}, "t")
     assert says in str(error.value)
     assert "tokens.chat" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("template", "says"),
+    [
+        ("{% for i in range(99999) %}" * 3 + "{% endfor %}" * 3, "timeout"),
+        ("{{ 'a' * 100000000000 }}", "memory"),
+    ],
+)
+def test_a_template_has_little_time_and_memory(template, says, monkeypatch):
+    monkeypatch.setattr("repo2ctx.chat._TIMEOUT_S", 0.5)
+    with pytest.raises(TokenizerError, match=rf"cannot be rendered \({says}\)"):
+        framing(template, {}, "t")
