@@ -129,6 +129,8 @@ def byte_level_engine(data: Mapping[str, Any], tokenizer: tokenizers.Tokenizer) 
     nfc = _nfc(data.get("normalizer"), tokenizer)
     raw, composed = (_added(tokenizer, nfc, after) for after in (False, True))
     vocabulary: dict[str, int] = data["model"]["vocab"]
+    if not isinstance(vocabulary, dict):
+        raise UnfitError("its model is not BPE")
     spelled = {token: _bytes_of(token) for token in vocabulary}
     bytes_there = {spelled[character]: vocabulary[character] for character in _CHARACTERS if character in vocabulary}
     ranks: dict[bytes, int] = {byte: byte[0] for byte in bytes_there}

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import re
+import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ import tokenizers
 from repo2ctx._byte_level import ByteLevelEngine, byte_level_engine
 from repo2ctx._hf_splits import UnfitError
 from repo2ctx._tiktoken_vocabularies import CODE, MAX_ID
-from repo2ctx._tokenizer_corpus import TEXTS
+from repo2ctx._tokenizer_corpus import EVERY_BYTE, TEXTS
 from repo2ctx.chat import Framing, framing
 from repo2ctx.config import TokensConfig
 from repo2ctx.errors import TokenizerError
@@ -32,6 +33,7 @@ from repo2ctx.errors import TokenizerError
 OWN_CODE = "REPO2CTX_TOKENIZERS"
 """Set to `own` in the environment, it keeps every Hugging Face tokenizer on its own code."""
 _TEMPLATE = "chat_template.jinja"
+_PART = "\ufffd"  # what the decoder gives for the bytes of a character of which one is missing
 _CONTROL_TOKEN = re.compile(r"<[^\s<>]{1,80}>|\[[A-Z_]{2,40}\]|<\|.{1,80}\|>")
 _TRIED_AT_FIRST, _TRIED_SHARE, _TRIED_SIZE = 1 << 15, 1 / 256, 1 << 12  # in characters
 
@@ -40,7 +42,8 @@ _TRIED_AT_FIRST, _TRIED_SHARE, _TRIED_SIZE = 1 << 15, 1 / 256, 1 << 12  # in cha
 class HuggingFaceTokenizer:
     """A Hugging Face fast tokenizer.
 
-    engine: gives the ids where it can; None where the tokenizer's own code always does, and then `notice` says why.
+    engine: gives the ids where it can; None where the tokenizer's own code always does, and then `notice` says why. lost:
+    finds the characters that it has no tokens for, and leaves out.
     """
 
     name: str
@@ -52,6 +55,7 @@ class HuggingFaceTokenizer:
     tokenizer: tokenizers.Tokenizer
     engine: ByteLevelEngine | None = None
     notice: str = ""
+    lost: re.Pattern[str] | None = None
     _seen: int = 0
     _tried: int = 0
 
@@ -66,11 +70,19 @@ class HuggingFaceTokenizer:
 
     def encode_array(self, text: str) -> npt.NDArray[np.int32]:
         ids = self.engine.encode(text) if self.engine is not None and self._agrees_on_part(text) else None
-        return self.own_ids(text) if ids is None else ids
+        return self._held(text, self.own_ids(text)) if ids is None else ids
 
     def own_ids(self, text: str) -> npt.NDArray[np.int32]:
         """What the tokenizer's own code gives."""
         return np.asarray(self.tokenizer.encode(text, add_special_tokens=False).ids, np.int32)
+
+    def _held(self, text: str, ids: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """The ids that its own code gave, if they decode to the text: what a normalizer does to it, no trial can tell before."""
+        back = self.decode(ids.tolist())
+        if self.lost is not None and self.lost.search(text):
+            text, back = self.lost.sub("", text).replace(_PART, ""), back.replace(_PART, "")
+        given_back(self.name, text, back)
+        return ids
 
     def decode(self, ids: Sequence[int]) -> str:
         if self.engine is not None:
@@ -99,7 +111,7 @@ class HuggingFaceTokenizer:
         if ids is None or np.array_equal(ids, self.own_ids(text)):
             return True
         self.engine = None
-        self.notice = (
+        self.notice += (" " if self.notice else "") + (
             f"tokenizer {self.name!r}: on {text[:40]!r} tiktoken's engine does not give the tokenizer's own ids, which count; "
             f"it is left aside from here on. Please report this. Texts before it were only sampled: to be sure of them, "
             f"build anew with {OWN_CODE}=own in the environment"
@@ -133,13 +145,56 @@ def hugging_face(name: str, path: Path, config: TokensConfig) -> HuggingFaceToke
     else:
         eos = _eos(name, tokenizer, config.eos or _token_text(settings.get("eos_token")))
     tokenizer.encode_special_tokens = True
-    fingerprint = hashlib.sha256("\0".join((source, framed, f"{opening} {eos}")).encode()).hexdigest()
-    if tokenizer.get_vocab_size() > MAX_ID:
-        raise TokenizerError(f"tokenizer {name!r}: its files are not those of a tokenizer")
+    fingerprint = hashlib.sha256("\0".join((source, framed, f"{opening} {answer} {eos}")).encode()).hexdigest()
+    if tokenizer.get_vocab_size() > MAX_ID or any(tokenizer.id_to_token(i) is None for i in (*opening, *answer, eos)):
+        raise TokenizerError(
+            f"tokenizer {name!r}: its files are not those of a tokenizer, or not of one and the same: what it puts around a "
+            "text has ids that are no tokens"
+        )
     made = HuggingFaceTokenizer(name, fingerprint, opening, answer, eos, tokenizer.get_vocab_size(), tokenizer)
     if os.environ.get(OWN_CODE) != "own":
         _quicken(made, data)
+    _note_losses(made)
     return made
+
+
+def given_back(name: str, text: str, back: str) -> None:
+    """Raise TokenizerError unless a text came back as it was, or in NFC: the one normalisation that models in use apply (Qwen's);
+    it loses nothing that a reader sees."""
+    if back in (text, unicodedata.normalize("NFC", text)):
+        return
+    at = next((i for i, (a, b) in enumerate(zip(text, back, strict=False)) if a != b), min(len(text), len(back)))
+    start = max(0, at - 10)
+    raise TokenizerError(
+        f"tokenizer {name!r}: does not give text back as it was: {text[start : at + 20]!r} became {back[start : at + 20]!r}; "
+        "use a byte-level tokenizer, or one that falls back to bytes"
+    )
+
+
+def _note_losses(tokenizer: HuggingFaceTokenizer) -> None:
+    """Find what it has no tokens for; raise TokenizerError if that is more than control characters and what Unicode has not
+    given away."""
+    found = [(c, tokenizer.decode(tokenizer.own_ids(c).tolist())) for c in EVERY_BYTE]
+    lost = [c for c, back in found if back != c and not back.strip(_PART)]
+    if not lost:
+        return
+    names = ", ".join(f"U+{ord(c):04X}" for c in lost[:8]) + (f" and {len(lost) - 8:,} more" if len(lost) > 8 else "")
+    if any(unicodedata.category(c) not in ("Cc", "Cn") for c in lost):
+        raise TokenizerError(
+            f"tokenizer {tokenizer.name!r}: has no token for {names}; use a tokenizer whose vocabulary has every byte"
+        )
+    ranges = "".join(f"{re.escape(c)}-{re.escape(chr(ord(c) | _LIKE_IT[len(c.encode())]))}" for c in lost)
+    tokenizer.lost = re.compile(f"[{ranges}]")
+    said = f"tokenizer {tokenizer.name!r}: has no token for {names}, which rows leave out of texts."
+    tokenizer.notice = f"{said} {tokenizer.notice}".rstrip()
+
+
+_LIKE_IT = {
+    1: 0,
+    2: 0,
+    3: 0xFFF,
+    4: 0x3FFFF,
+}  # length in UTF-8 -> the bits in which characters of one first byte differ
 
 
 def _quicken(tokenizer: HuggingFaceTokenizer, data: dict[str, Any]) -> None:

@@ -1,5 +1,12 @@
 """Texts on which a tokenizer is tried when it is loaded: code in many languages, many scripts, what trips pre-tokenizers."""
 
+# A character for each byte that UTF-8 can have: all of one and of two bytes, and one for each first byte of three and of four.
+EVERY_BYTE = (
+    *map(chr, range(0x800)),
+    *(chr(max(0x800, first << 12)) for first in range(16)),
+    *(chr(max(0x10000, first << 18)) for first in range(5)),
+)
+
 TEXTS = (
     # Code
     "def add(a, b):\n    return a + b  # sum\n\n\nclass Größe(Exception):\n\t'''It isn't.'''\n\tx: int = 0x1F_FF\n",

@@ -1,13 +1,12 @@
 """Text -> token ids through one interface over tiktoken and Hugging Face tokenizers.
 
 Text from a repository is plain text: a string such as `<|endoftext|>` in a file is encoded as the characters it
-is made of and never becomes a control id. Loading checks, on a small corpus, that this holds and that ids decode
-to the text again; a tokenizer that fails is refused, with what it did.
+is made of and never becomes a control id. Loading checks, on a small corpus and for every byte, that this holds and that ids
+decode to the text again; a tokenizer that fails is refused, with what it did.
 """
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -15,7 +14,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from repo2ctx._hugging_face import hugging_face
+from repo2ctx._hugging_face import given_back, hugging_face
 from repo2ctx._tiktoken_vocabularies import tiktoken_encoding, vocabulary_file
 from repo2ctx._tokenizer_corpus import TEXTS
 from repo2ctx.config import TokensConfig
@@ -63,12 +62,19 @@ def load_tokenizer(config: TokensConfig) -> Tokenizer:
     """The tokenizer that the configuration names. Raises TokenizerError, saying what to do."""
     try:
         return _load(config)
-    except (OSError, ValueError, RuntimeError, KeyError, TypeError, RecursionError) as error:
+    except TokenizerError:
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__module__ != _PANIC:
+            raise
         said = f"{type(error).__name__}: {error}"[:200]
         raise TokenizerError(
             f"tokenizer {config.tokenizer[:200]!r}: cannot be loaded ({said}); give tiktoken:NAME, a tiktoken vocabulary "
             "file, or a directory with a tokenizer.json"
         ) from error
+
+
+_PANIC = "pyo3_runtime"  # of what the tokenizers' own code raises where it is at a loss; it is no Exception
 
 
 def _load(config: TokensConfig) -> Tokenizer:
@@ -87,17 +93,12 @@ def _load(config: TokensConfig) -> Tokenizer:
 
 def _check(tokenizer: Tokenizer, special: Mapping[str, int]) -> None:
     """Refuse a tokenizer that lets a file write control ids, or whose ids do not decode to the text."""
-    control = set(special.values())
-    for text in special:
+    control = {*special.values(), tokenizer.eos}
+    for text in (*special, tokenizer.decode([tokenizer.eos])):
         if control.intersection(tokenizer.encode(f"before {text} after{text}")):
             raise TokenizerError(
-                f"tokenizer {tokenizer.name!r}: turns the text {text!r} into a control id; it cannot be used"
+                f"tokenizer {tokenizer.name!r}: turns the text {text!r} into a control id, or into the one that ends a "
+                "document; it cannot be used, unless tokens.eos names another one"
             )
     for text in (*TEXTS, *special):
-        back = tokenizer.decode(tokenizer.encode(text))
-        # NFC is the one normalisation that models in use apply to text (Qwen's); it loses nothing that a reader sees.
-        if back not in (text, unicodedata.normalize("NFC", text)):
-            raise TokenizerError(
-                f"tokenizer {tokenizer.name!r}: does not give text back as it was: {text[:40]!r} became {back[:40]!r}; "
-                "use a byte-level tokenizer"
-            )
+        given_back(tokenizer.name, text, tokenizer.decode(tokenizer.encode(text)))

@@ -186,3 +186,86 @@ def test_a_chat_template_without_an_end_is_refused(tmp_path):
     (folder / "chat_template.jinja").write_text("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}")
     with pytest.raises(TokenizerError, match=r"ends an answer with .*no control token; set tokens\.chat to never"):
         load_tokenizer(TokensConfig(tokenizer=str(folder)))
+
+
+def test_the_fingerprint_knows_what_stands_before_the_answer(tmp_path):
+    folder = small_tokenizer(tmp_path / "t")
+    template = TEMPLATE.replace("{{ m['role'] }}\n", "{{ m['role'] }}{{ sep_token }}\n")
+    found = set()
+    for separator in ("<s>", "<tool_call>"):
+        settings = {"eos_token": "<|im_end|>", "sep_token": separator, "chat_template": template}
+        (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+        found.add(load_tokenizer(TokensConfig(tokenizer=str(folder))).fingerprint)
+    assert len(found) == 2
+
+
+# What tokenizers do to texts -------------------------------------------------------------------------------
+
+
+def changed(folder, change):
+    """A small tokenizer whose tokenizer.json was changed in place."""
+    small_tokenizer(folder)
+    data = json.loads((folder / "tokenizer.json").read_text())
+    change(data)
+    (folder / "tokenizer.json").write_text(json.dumps(data))
+    return TokensConfig(tokenizer=str(folder))
+
+
+def lacking(character):
+    """Take a byte, spelled as vocabularies spell it, out of one."""
+
+    def change(data):
+        del data["model"]["vocab"][character]
+
+    return change
+
+
+@pytest.mark.parametrize("text", ["TODO", "<|im_end|>", "é"])
+@pytest.mark.parametrize("by", ["", "x", "<|im_end|>"])
+def test_a_text_that_a_normalizer_changes_is_refused_when_it_comes(text, by, tmp_path):
+    replace = {"type": "Replace", "pattern": {"String": text}, "content": by}
+    if text == by:
+        return
+    config = changed(tmp_path / "t", lambda data: data.update(normalizer=replace))
+    with pytest.raises(TokenizerError, match="does not give text back|has no token for"):
+        load_tokenizer(config).encode(f"before {text} after")
+
+
+def test_a_vocabulary_without_a_letters_byte_is_refused(tmp_path):
+    with pytest.raises(TokenizerError, match="does not give text back"):
+        load_tokenizer(changed(tmp_path / "t", lacking("Ã")))  # the first byte of é
+
+
+def test_a_vocabulary_without_some_control_characters_leaves_them_out_and_says_so(tmp_path):
+    tokenizer = load_tokenizer(changed(tmp_path / "t", lacking("Ą")))  # U+0004
+    assert "has no token for U+0004, which rows leave out" in tokenizer.notice
+    assert tokenizer.decode(tokenizer.encode("a\x04b\x05 é")) == "ab\x05 é"
+
+
+def test_an_end_token_that_texts_hold_is_refused(tmp_path):
+    small_tokenizer(tmp_path / "t", eos="x")
+    with pytest.raises(TokenizerError, match=r"turns the text 'x' into .*ends a document"):
+        load_tokenizer(TokensConfig(tokenizer=str(tmp_path / "t")))
+
+
+def test_ids_that_are_no_tokens_are_refused(tmp_path):
+    def change(data):
+        special = {"<s>": {"id": "<s>", "ids": [999_999_999], "tokens": ["<s>"]}}
+        single = [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
+        data["post_processor"] = {
+            "type": "TemplateProcessing",
+            "single": single,
+            "pair": single,
+            "special_tokens": special,
+        }
+
+    with pytest.raises(TokenizerError, match="ids that are no tokens"):
+        load_tokenizer(changed(tmp_path / "t", change))
+
+
+def test_models_that_cannot_encode_are_told_in_a_line(tmp_path):
+    def unigram(data):
+        data["model"] = {"type": "Unigram", "vocab": [["a", -1.0], ["<|im_end|>", -2.0]], "unk_id": None}
+
+    with pytest.raises(TokenizerError, match="cannot be loaded"):
+        load_tokenizer(changed(tmp_path / "t", unigram))
