@@ -227,12 +227,12 @@ def test_a_text_that_a_normalizer_changes_is_refused_when_it_comes(text, by, tmp
     if text == by:
         return
     config = changed(tmp_path / "t", lambda data: data.update(normalizer=replace))
-    with pytest.raises(TokenizerError, match="does not give text back|has no token for"):
+    with pytest.raises(TokenizerError, match=r"does not give text back|has no token for"):
         load_tokenizer(config).encode(f"before {text} after")
 
 
 def test_a_vocabulary_without_a_letters_byte_is_refused(tmp_path):
-    with pytest.raises(TokenizerError, match="does not give text back"):
+    with pytest.raises(TokenizerError, match=r"has no token for U\+00C0"):
         load_tokenizer(changed(tmp_path / "t", lacking("Ã")))  # the first byte of é
 
 
