@@ -7,7 +7,7 @@ Everything is checked on the decoded tokens. Memory: one row, and what `files` s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, get_args
 
@@ -18,7 +18,7 @@ from repo2ctx import prompt
 from repo2ctx.config import LeakageConfig, parse_length
 from repo2ctx.dataset import Dataset
 from repo2ctx.leakage import in_context
-from repo2ctx.packing import PATH
+from repo2ctx.packing import FIDELITIES, PATH
 from repo2ctx.progress import Reporter
 from repo2ctx.records import Style
 from repo2ctx.schema import MANIFEST, TRAIN, usable_targets
@@ -65,6 +65,8 @@ class Rows:
     def _bounds(self, row: Mapping[str, Any], length: int) -> Iterator[str]:
         """What must hold before the row can be cut into its parts."""
         ids, at = row["input_ids"], 0
+        if not row["segments"]:
+            yield "holds no document"
         if len(ids) > length:
             yield f"has {len(ids):,} tokens, more than its length"
         if unknown := self.vocabulary.unknown(ids):
@@ -102,7 +104,9 @@ class Rows:
                 yield f"{here}: its repository is of split {repository['split']}"
             files = self.files(repository["id"])
             figures["left_out"] += len(files.position.keys() - {span["path"] for span in spans})
-            document = Document(row["input_ids"], segment, spans, repository, files, self.tokenizer, self.limits)
+            document = Document(
+                row["input_ids"], segment, spans, repository, files, self.tokenizer, self.limits, parse_length(length)
+            )
             yield from (f"{here}: {problem}" for problem in document.problems())
             self.largest_share = max(self.largest_share, document.share)
             self.longest_run = max(self.longest_run, document.run)
@@ -139,37 +143,60 @@ class Document:
         files: FilesOf,
         tokenizer: Tokenizer,
         limits: LeakageConfig,
+        length: int,
     ):
+        self.length = length
         self.ids, self.segment, self.spans = ids, segment, spans
         self.repository, self.files, self.tokenizer, self.limits = repository, files, tokenizer, limits
         self.share, self.run = 0.0, 0
 
     def problems(self) -> Iterator[str]:
-        target = self._text(self.segment["target_start"], self.segment["target_end"] - 1)
-        yield from self._target(target)
-        yield from self._spans()
-        yield from self._leak(target)
+        said = [t["text"] for t in usable_targets(self.repository) if t["style"] == self.segment["style"]]
+        if len(said) != 1:
+            yield "its target is not the one in repositories: that has none of this style"
+            return
+        yield from self._target(said[0])
+        yield from self._context()
+        yield from self._leak(said[0])
 
     def _text(self, start: int, end: int) -> str:
         return self.tokenizer.decode(self.ids[start:end].tolist())
 
+    def _holds(self, start: int, ids: Sequence[int]) -> bool:
+        """Whether these tokens stand there, before the target."""
+        end = start + len(ids)
+        return start >= self.segment["start"] and np.array_equal(
+            self.ids[start : min(end, self.segment["target_start"])], ids
+        )
+
     def _target(self, target: str) -> Iterator[str]:
         """The target is whole."""
-        said = [t["text"] for t in usable_targets(self.repository) if t["style"] == self.segment["style"]]
-        if said != [target] or self.ids[self.segment["target_end"] - 1] != self.tokenizer.eos:
+        ids = [*self.tokenizer.encode(target), self.tokenizer.eos]
+        if not np.array_equal(self.ids[self.segment["target_start"] : self.segment["target_end"]], ids):
             yield "its target is not the one in repositories, whole and with the end token"
 
-    def _spans(self) -> Iterator[str]:
-        """Spans stand one after another, first paths in the tree, then files in their order, and hold what `files` has; the
-        prompt stands between them."""
-        boundary = self.repository["boundary"]
-        first = prompt.opening_ids(self.tokenizer, self.repository["name"], self.segment["style"], boundary)
-        at = self.segment["start"] + len(first)
-        if self.ids[self.segment["start"] : at].tolist() != first:
+    def _context(self) -> Iterator[str]:
+        """Token by token: the prompt, the tree, then files in their order, each under its marker."""
+        boundary, style = self.repository["boundary"], self.segment["style"]
+        opening = prompt.opening_ids(self.tokenizer, self.repository["name"], style, boundary)
+        if not self._holds(self.segment["start"], opening):
             yield "does not begin with the prompt"
             return
-        position = -1
-        seen = set()
+        at = self.segment["start"] + len(opening)
+        if problems := list(self._bounds(at)):
+            yield from problems
+            return
+        files = [span for span in self.spans if span["fidelity"] != PATH]
+        for span in self.spans:
+            if problem := self.files.problem(span, self.ids[span["start"] : span["end"]]):
+                yield f"{span['path']}: {problem}"
+        yield from self._order(files)
+        if all(span["fidelity"] in FIDELITIES for span in files):
+            yield from self._between(at, files)
+
+    def _bounds(self, at: int) -> Iterator[str]:
+        """Spans stand one after another, and of a file one."""
+        seen: set[str] = set()
         for span in self.spans:
             path, start, end = span["path"], span["start"], span["end"]
             if not at <= start <= end < self.segment["target_start"]:
@@ -177,32 +204,49 @@ class Document:
                 return
             if path in seen:
                 yield f"{path}: stands here twice"
-            elif problem := self.files.problem(span, self._text(start, end)):
-                yield f"{path}: {problem}"
-            elif span["fidelity"] == PATH:
-                if position >= 0 or _markers(self._text(at, start), boundary):
-                    yield f"{path}: its path does not stand in the tree"
-            else:
-                yield from self._marker(span, self._text(at, start), boundary)
-                if self.files.position[path] <= position:
-                    yield f"{path}: does not stand in the order of files"
-                position = self.files.position[path]
             seen.add(path)
             at = end
-        closing = self._text(at, self.segment["target_start"])
-        chat = bool(self.tokenizer.answer)
-        wanted = prompt.closing(self.segment["style"], boundary, chat) + self.tokenizer.decode(self.tokenizer.answer)
-        if not closing.endswith(wanted) or _markers(closing, boundary) != 1:
+
+    def _order(self, files: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+        position = -1
+        for span in files:
+            here = self.files.position.get(span["path"], position)
+            if here < position:
+                yield f"{span['path']}: does not stand in the order of files"
+            position = max(position, here)
+
+    def _between(self, at: int, files: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+        """What stands before, between and after the files is the tree, their markers and the prompt, and nothing else."""
+        boundary = self.repository["boundary"]
+        after = self.tokenizer.encode(prompt.file_closing())
+        start = at
+        for number, span in enumerate(files):
+            marker = self.tokenizer.encode(prompt.file_opening(span["path"], boundary, span["fidelity"]))
+            before = marker if number == 0 else [*after, *marker]
+            first = span["start"] - len(before)
+            if first < start or not self._holds(first, before):
+                yield f"{span['path']}: the line before it does not name it, or how much of it follows"
+            if _markers(self._text(start, span["start"]), boundary) != 1:
+                yield f"{span['path']}: before it stands a file that has no span"
+            elif number and first != start:
+                yield f"{span['path']}: between it and the file before it stands what is of no file"
+            elif number == 0 and not self._is_tree(at, first):
+                yield "its tree, or a span of a path in it, is not what its repository gives"
+            start = span["end"]
+        last = [*after, *prompt.closing_ids(self.tokenizer, self.segment["style"], boundary)]
+        if not files or start + len(last) != self.segment["target_start"] or not self._holds(start, last):
             yield "what stands between its files and its target is not the prompt's, or a file there has no span"
 
-    @staticmethod
-    def _marker(span: Mapping[str, Any], before: str, boundary: str) -> Iterator[str]:
-        """before: the text between the span and what precedes it."""
-        path = span["path"]
-        if not before.endswith(prompt.file_opening(path, boundary, span["fidelity"])):
-            yield f"{path}: the line before it does not name it, or how much of it follows"
-        if _markers(before, boundary) != 1:
-            yield f"{path}: before it stands a file that has no span"
+    def _is_tree(self, start: int, end: int) -> bool:
+        """Whether the tree stands there, and the spans of paths are those of files of which nothing else is here."""
+        ids = self.ids[start:end].tolist()
+        spans = {span["path"]: (span["start"], span["end"]) for span in self.spans if span["fidelity"] == PATH}
+        held = {span["path"] for span in self.spans if span["fidelity"] != PATH}
+        for tree in self.files.trees(self.length, self.segment["target_end"] - self.segment["start"]):
+            if tree.tokens == len(ids) and [i for line, _ in tree.lines for i in line] == ids:
+                places = {path: (start + a, start + b) for path, a, b in tree.places()}
+                return spans == {path: place for path, place in places.items() if path not in held}
+        return False
 
     def _leak(self, target: str) -> Iterator[str]:
         """What the row states of its leak is so, and within the limits."""

@@ -21,13 +21,12 @@ from repo2ctx.dataset import Dataset, stream_batches, tokens
 from repo2ctx.fitting import Size, fit_documents
 from repo2ctx.id_cache import CachedTokenizer, IdCache
 from repo2ctx.leakage import in_context
+from repo2ctx.packing import PARTS
 from repo2ctx.records import Document, Span
 from repo2ctx.schema import PACKED, packed_batch, target_text
 from repo2ctx.shards import ShardWriter, finish_folder, partial_folder, write_json
 from repo2ctx.tokens import Tokenizer, load_tokenizer
 
-_SHORTER = (2, 4, 8)
-"""A long repository's documents for the short share of rows are of a half, a quarter and an eighth of the length."""
 _SHORTEST = 1 << 10
 
 
@@ -114,7 +113,7 @@ def _sizes(task: FitTask) -> Iterator[Size]:
         for style in task.styles:
             yield Size(length, length, style)
         if task.short and task.pack.long_share:
-            for part in _SHORTER:
+            for part in PARTS:
                 if length // part >= _SHORTEST:
                     yield from (Size(length, length // part, style) for style in task.styles)
 

@@ -6,7 +6,7 @@ group of texts, and the names of the files. A text that is plainly too long for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
@@ -57,7 +57,7 @@ def fit_documents(
     """
     text = _Text(repository, tokenizer, targets)
     files = files_by_rank(batches)
-    trees = {room: _tree(files, int(_LARGEST_TREE * room), tokenizer) for room in {size.room for size in sizes}}
+    trees = {room: tree_of(files, room, tokenizer) for room in {size.room for size in sizes}}
     fits = {
         size: Fit(size.room, text.reserved(size.style) + trees[size.room].tokens, config.outline_share)
         for size in sizes
@@ -112,7 +112,7 @@ class _Text:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tree:
+class Tree:
     """The tree's lines as tokens, with the path of each file's own line."""
 
     lines: list[tuple[list[int], str | None]]
@@ -121,19 +121,28 @@ class _Tree:
     def tokens(self) -> int:
         return sum(len(ids) for ids, _ in self.lines)
 
+    def places(self) -> Iterator[tuple[str, int, int]]:
+        """Each path that is shown, with where its line stands in the tree's tokens."""
+        at = 0
+        for ids, path in self.lines:
+            if path is not None:
+                yield path, at, at + len(ids)
+            at += len(ids)
 
-def _tree(files: Sequence[File], budget: int, tokenizer: Tokenizer) -> _Tree:
-    """The largest tree, by rank, of at most `budget` tokens; one of no file where there is not even room for one."""
+
+def tree_of(files: Sequence[File], room: int, tokenizer: Tokenizer) -> Tree:
+    """The largest tree, by rank, that a document of `room` tokens may have; one of no file where there is no room for any."""
+    budget = int(_LARGEST_TREE * room)
     paths = [file.path for file in files]
     known: dict[str, list[int]] = {}
 
-    def made(shown: int) -> _Tree:
+    def made(shown: int) -> Tree:
         lines = []
         for text, path in prompt.tree(paths, set(paths[:shown])):
             if text not in known:
                 known[text] = tokenizer.encode(text)
             lines.append((known[text], path))
-        return _Tree(lines)
+        return Tree(lines)
 
     if len(paths) <= budget and (whole := made(len(paths))).tokens <= budget:
         return whole
@@ -234,7 +243,7 @@ def _document(
     size: Size,
     fit: Fit,
     files: Sequence[File],
-    tree: _Tree,
+    tree: Tree,
     kept: Mapping[tuple[int, str], Ids],
     head: Ids | None,
     text: _Text,
@@ -244,12 +253,11 @@ def _document(
     parts.add(text.openings[size.style])
     taken = {files[index].path for index in fit.taken}
     shown = set()
-    for ids, path in tree.lines:
-        start, end = parts.add(ids)
-        if path is not None:
-            shown.add(path)
-            if path not in taken:
-                spans.append(Span(path, start, end, PATH, None))
+    first, _ = parts.add([i for ids, _ in tree.lines for i in ids])
+    for path, start, end in tree.places():
+        shown.add(path)
+        if path not in taken:
+            spans.append(Span(path, first + start, first + end, PATH, None))
     for index in sorted(fit.taken, key=lambda i: files[i].position):
         fidelity = fit.taken[index]
         sha256 = files[index].text_sha256

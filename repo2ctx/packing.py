@@ -20,9 +20,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-FULL, OUTLINE, HEAD, PATH = "full", "outline", "head", "path"
+FIDELITIES = FULL, OUTLINE, HEAD, PATH = ("full", "outline", "head", "path")
 """How much of a file a row holds: all of it, its outline, its beginning, or its path in the tree."""
 
+PARTS = (2, 4, 8)
+"""A long repository's documents for the short share of rows are of a half, a quarter and an eighth of the length."""
 SPARE = 0.005
 """Share of a length that need not be used."""
 _SHORTEST_HEAD = 32  # tokens: less of a file's beginning says nothing

@@ -18,7 +18,7 @@ from typing import Any
 from repo2ctx.config import BuildConfig, length_name
 from repo2ctx.documents import FitTask, Made, fit_repository, read_document, read_fit_summary
 from repo2ctx.engine import Workers
-from repo2ctx.packing import pack, within_share
+from repo2ctx.packing import FIDELITIES, pack, within_share
 from repo2ctx.progress import Reporter
 from repo2ctx.records import Failure
 from repo2ctx.schema import PACKED, SPLITS, TRAIN, packed_batch, usable_targets
@@ -161,11 +161,8 @@ def _write_table(
     return shard_entries(writer.shards)
 
 
-_FIDELITIES = ("full", "outline", "head", "path")
-
-
 def _no_figures() -> dict[str, int]:
-    names = ("documents", "tokens", "train_tokens", "long_tokens", "held_back", *_FIDELITIES, "left_out")
+    names = ("documents", "tokens", "train_tokens", "long_tokens", "held_back", *FIDELITIES, "left_out")
     return dict.fromkeys(names, 0)
 
 
@@ -174,5 +171,5 @@ def _count(chosen: Sequence[_Document], figures: dict[str, int]) -> None:
         figures["documents"] += 1
         figures["tokens"] += document.made.tokens
         figures["left_out"] += document.made.left_out
-        for fidelity in _FIDELITIES:
+        for fidelity in FIDELITIES:
             figures[fidelity] += document.made.files.get(fidelity, 0)

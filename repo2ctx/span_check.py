@@ -1,93 +1,102 @@
-"""Whether the spans of a packed row decode to what `files` holds: the text, the outline, a beginning, the path."""
+"""Whether the spans of a packed row hold the tokens of what `files` has: the text, the outline, a beginning; and its tree."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-import posixpath
-import unicodedata
-from collections.abc import Callable
+from collections.abc import Iterator
+from functools import lru_cache, partial
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from repo2ctx.dataset import Dataset
-from repo2ctx.packing import FULL, HEAD, OUTLINE, PATH
-from repo2ctx.records import KEPT
+from repo2ctx.fitting import Tree, tree_of
+from repo2ctx.packing import FULL, HEAD, OUTLINE, PARTS, PATH
+from repo2ctx.ranked import files_by_rank
 from repo2ctx.tokens import Tokenizer
+
+Ids = npt.NDArray[np.int32]
+_COLUMNS = {FULL: "text", OUTLINE: "outline", HEAD: "text"}
+_TREES = 4 * len(PARTS)  # that are remembered of a repository
 
 
 class FilesOf:
     """The kept files of one repository, for checking its spans. Holds hashes; a text is read when it is asked for.
 
-    A text that does not decode to itself may be one that the tokenizer changes (NFC, or a character that it has no token for):
-    then it has to decode to what is left of its own ids.
+    Each text is tokenized once. Where tokens decode to the text with its hash, that is not read.
     """
 
     def __init__(self, dataset: Dataset, tokenizer: Tokenizer, repository: str):
         self._dataset, self._tokenizer, self._repository = dataset, tokenizer, repository
-        self.position: dict[str, int] = {}
-        self._text_sha256: dict[str, str] = {}
-        self._outline_sha256: dict[str, str] = {}
-        names = ("path", "fate", "position", "text_sha256", "outline")
         there = repository in dataset.manifest["repositories"]
-        for batch in dataset.of_repository("files", repository, names) if there else ():
-            columns = (batch.column(name).to_pylist() for name in names)
-            for path, fate, position, text_sha256, outline in zip(*columns, strict=True):
-                if fate == KEPT:
-                    self.position[path] = position
-                    self._text_sha256[path] = text_sha256
+        read = partial(dataset.of_repository, "files", repository) if there else lambda _: iter(())
+        files = files_by_rank(read)
+        self.position = {file.path: file.position for file in files}
+        self._sha256 = {(file.path, FULL): file.text_sha256 for file in files}
+        for batch in read(("path", "outline")):
+            for path, outline in zip(*(batch.column(name).to_pylist() for name in ("path", "outline")), strict=True):
                 if outline is not None:
-                    self._outline_sha256[path] = _sha256(outline)
+                    self._sha256[path, OUTLINE] = hashlib.sha256(outline.encode()).hexdigest()
+        self._hashes: dict[tuple[str, str], bytes] = {}  # (path, fidelity) -> hash of its ids
+        self._tree = lru_cache(maxsize=_TREES)(lambda room: tree_of(files, room, tokenizer))
 
-    def problem(self, span: dict[str, Any], text: str) -> str:
-        """What is wrong with a span whose tokens decode to `text`; "" if nothing is."""
+    def problem(self, span: dict[str, Any], ids: Ids) -> str:
+        """What is wrong with a span that has these tokens; "" if nothing is."""
         path, fidelity = span["path"], span["fidelity"]
-        if path not in self._text_sha256:
+        if path not in self.position:
             return "is no kept file of its repository in files"
-        if span["text_sha256"] != (None if fidelity == PATH else self._text_sha256[path]):
+        if span["text_sha256"] != (None if fidelity == PATH else self._sha256[path, FULL]):
             return "its hash is not the one in files"
-        checks: dict[str, tuple[Callable[[str, str], bool], str]] = {
-            FULL: (self._is_text, "do not decode to the text with its hash"),
-            OUTLINE: (self._is_outline, "do not decode to its outline"),
-            HEAD: (self._is_beginning, "do not decode to a beginning of its text"),
-            PATH: (_is_line, "do not decode to its line in the tree"),
-        }
-        if fidelity not in checks:
+        if fidelity == PATH:
+            return ""  # `trees` has its tokens
+        if fidelity not in _COLUMNS:
             return f"its fidelity is {fidelity!r}"
-        right, said = checks[fidelity]
-        return "" if right(path, text) else f"its tokens {said}"
+        if fidelity == HEAD:
+            return "" if self._is_beginning(path, ids) else "its tokens are not those of a beginning of its text"
+        if (path, fidelity) not in self._sha256:
+            return "has no outline in files"
+        if (path, fidelity) not in self._hashes:
+            self._hashes[path, fidelity] = _hash(self._tokenizer.encode_array(self._source(path, fidelity, ids)))
+        if _hash(ids) == self._hashes[path, fidelity]:
+            return ""
+        return f"its tokens are not those of {'the text with its hash' if fidelity == FULL else 'its outline'}"
 
-    def _is_text(self, path: str, text: str) -> bool:
-        if _sha256(text) == self._text_sha256[path]:
-            return True
-        whole = self._read(path, "text")
-        return whole is not None and text == self._as_read(whole)
+    def trees(self, length: int, tokens: int) -> Iterator[Tree]:
+        """The trees that a document of so many tokens may have in rows of `length`, the likeliest first."""
+        for room in sorted({length // part for part in (1, *PARTS)}):
+            if room >= tokens:
+                yield self._tree(room)
 
-    def _is_outline(self, path: str, text: str) -> bool:
-        if _sha256(text) == self._outline_sha256.get(path):
-            return True
-        outline = self._read(path, "outline")
-        return outline is not None and text == self._as_read(outline)
+    def _source(self, path: str, fidelity: str, ids: Ids) -> str:
+        """The text or outline of a file, from these tokens if they are its own."""
+        text = self._tokenizer.decode(ids.tolist())
+        if hashlib.sha256(text.encode()).hexdigest() == self._sha256[path, fidelity]:
+            return text
+        return self._read(path, _COLUMNS[fidelity])
 
-    def _is_beginning(self, path: str, text: str) -> bool:
-        whole = self._read(path, "text") or ""
-        return whole.startswith(text) or self._as_read(whole).startswith(text)
+    def _is_beginning(self, path: str, ids: Ids) -> bool:
+        whole = self._read(path, _COLUMNS[HEAD])
+        text = self._tokenizer.decode(ids.tolist())
+        end = len(text) if whole.startswith(text) else self._end(whole, len(text))
+        return 0 < end < len(whole) and np.array_equal(self._tokenizer.encode_array(whole[:end]), ids)
 
-    def _as_read(self, text: str) -> str:
-        return self._tokenizer.decode(self._tokenizer.encode(text))
+    def _end(self, whole: str, size: int) -> int:
+        """Where a beginning ends that a tokenizer which changes texts (NFC) gives back as `size` characters."""
+        low, high = 0, len(whole)
+        while low < high:
+            middle = (low + high) // 2
+            back = self._tokenizer.decode(self._tokenizer.encode(whole[:middle]))
+            low, high = (middle + 1, high) if len(back) < size else (low, middle)
+        return low
 
-    def _read(self, path: str, column: str) -> str | None:
+    def _read(self, path: str, column: str) -> str:
         for batch in self._dataset.of_repository("files", self._repository, ("path", column)):
-            for index, found in enumerate(batch.column("path")):
-                if found.as_py() == path:
-                    value: str | None = batch.column(column)[index].as_py()
-                    return value
-        return None
+            paths = batch.column("path").to_pylist()
+            if path in paths:
+                return str(batch.column(column)[paths.index(path)].as_py())
+        raise KeyError(path)
 
 
-def _is_line(path: str, text: str) -> bool:
-    name = posixpath.basename(path)
-    return text.strip() in (name, json.dumps(name, ensure_ascii=False), unicodedata.normalize("NFC", name))
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def _hash(ids: Ids) -> bytes:
+    return hashlib.sha256(ids.astype(np.int32).tobytes()).digest()

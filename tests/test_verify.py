@@ -129,7 +129,7 @@ def test_verify_finds_rows_that_were_changed(built):
     entry |= {"sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "bytes": path.stat().st_size}
     (built / MANIFEST).write_text(sealed(dataset.manifest))
     said = "\n".join(checked(built)["problems"])
-    assert "do not decode to the text" in said
+    assert "are not those of the text with its hash" in said
     assert "the row states" in said
     assert "over the limit" in said
 

@@ -443,14 +443,48 @@ def lengthen(row):
     row["segments"][-1]["target_end"] += extra
 
 
+def insert(row, at, ids):
+    """Put tokens into a row, and let everything after them move on."""
+    row["input_ids"][at:at] = ids
+    for part in (*row["segments"], *row["spans"]):
+        for key in ("start", "target_start", "target_end", "end"):
+            if part.get(key, -1) >= at + (key == "end"):
+                part[key] += len(ids)
+
+
+def spell_otherwise(row):
+    """Other tokens for the same text: its first token as two."""
+    tokenizer = load_tokenizer(TokensConfig())
+    span = span_of(row, "find.py")
+    text = tokenizer.decode(row["input_ids"][span["start"] : span["start"] + 1])
+    row["input_ids"][span["start"]] = tokenizer.encode(text[0])[0]
+    insert(row, span["start"] + 1, tokenizer.encode(text[1:]))
+
+
+def end_inside(row):
+    """The end token's text in a file's tokens is the end token."""
+    insert(row, span_of(row, "find.py")["start"] + 1, [row["input_ids"][-1]])
+
+
 FORGED_ROWS = {
-    "span off by one": (lambda r: move(r, "find.py", start=1, end=1), "find.py: .*do not decode"),
-    "span one too short": (lambda r: move(r, "find.py", end=-1), "find.py: .*do not decode"),
-    "span of the marker": (lambda r: move(r, "find.py", start=-1), "find.py: .*do not decode"),
+    "tokens between files": (lambda r: insert(r, span_of(r, "find.py")["end"], [17, 18]), "what is of no file"),
+    "end token between files": (
+        lambda r: insert(r, span_of(r, "find.py")["end"], [r["input_ids"][-1]]),
+        "what is of no file",
+    ),
+    "end token in a file": (end_inside, "find.py: its tokens are not those of the text"),
+    "other tokens of the same text": (spell_otherwise, "find.py: its tokens are not those of the text"),
+    "tokens in the tree": (
+        lambda r: insert(r, min(s["start"] for s in r["spans"]) - 30, [17, 18]),
+        "its tree, or a span of a path",
+    ),
+    "span off by one": (lambda r: move(r, "find.py", start=1, end=1), "find.py: .*are not those"),
+    "span one too short": (lambda r: move(r, "find.py", end=-1), "find.py: .*are not those"),
+    "span of the marker": (lambda r: move(r, "find.py", start=-1), "find.py: .*are not those"),
     "an empty file's span moved": (lambda r: move(r, "empty.py", start=1, end=1), "empty.py: the line before"),
     "spans' places swapped": (lambda r: swap(r, "start", "end"), "find.py|words.py"),
     "spans' names swapped": (lambda r: swap(r, "path"), "its hash is not the one in files"),
-    "spans' names and hashes swapped": (lambda r: swap(r, "path", "text_sha256"), "do not decode"),
+    "spans' names and hashes swapped": (lambda r: swap(r, "path", "text_sha256"), "are not those"),
     "twins' names swapped": (
         lambda r: (span_of(r, "twin_a.py").update(path="twin_b.py"), r["spans"][-1].update(path="twin_a.py")),
         "twin_.*(the line before|twice|order)",
@@ -484,8 +518,8 @@ FORGED_ROWS = {
     "leak not a number": (lambda r: r["segments"][0].update(leak_share=float("nan")), "the row states nan"),
     "token out of the vocabulary": (lambda r: set_id(r, 10**9), "no tokens of the vocabulary: 1000000000"),
     "negative token": (lambda r: set_id(r, -1), "no tokens of the vocabulary: -1"),
-    "another token": (lambda r: set_id(r, 17), "words.py: .*do not decode"),
-    "another token in the marker": (lambda r: set_id(r, 17, "find.py") or set_id(r, 17), "do not decode"),
+    "another token": (lambda r: set_id(r, 17), "words.py: .*are not those"),
+    "another token in the marker": (lambda r: set_id(r, 17, "find.py") or set_id(r, 17), "are not those"),
     "no end token": (lambda r: r["input_ids"].__setitem__(-1, 17), "its target is not the one"),
     "row longer than its length": (lengthen, "more than its length"),
     "no tokens": (lambda r: r.update(input_ids=[]), "its segments end at"),
