@@ -30,6 +30,12 @@ def write_card(out: Path, manifest: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def keep_card(out: Path, manifest: dict[str, Any]) -> None:
+    """Write the card again if it is gone: without it `datasets` does not find the tables."""
+    if not (out / CARD).exists():
+        write_card(out, manifest)
+
+
 def front_matter(manifest: dict[str, Any]) -> dict[str, Any]:
     """What tells `datasets` which shards belong to which config."""
     configs: list[dict[str, Any]] = []

@@ -144,7 +144,7 @@ def pack(
         str | None,
         typer.Option(help="Another tokenizer than the build's; with --replace its rows take the others' place."),
     ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace the rows of another tokenizer.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Make rows anew that are there.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one a processor.")] = None,
     cache: Annotated[Path | None, typer.Option(help="Where token ids are kept.")] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no token ids.")] = False,
@@ -159,8 +159,8 @@ def pack(
     from repo2ctx.repack import repack
     from repo2ctx.tables import print_result
 
-    if not lengths and not tokenizer:
-        raise UsageError("pack: nothing to do; give --lengths, --tokenizer or both")
+    if not (lengths or tokenizer or replace):
+        raise UsageError("pack: nothing to do; give --lengths, --tokenizer, or --replace to make all rows anew")
     wanted = parse_lengths(lengths) if lengths else ()
     tokens = TokensConfig(tokenizer=tokenizer) if tokenizer else None
     with ProgressReporter(quiet) as reporter:

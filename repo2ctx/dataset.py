@@ -99,6 +99,14 @@ class Dataset:
             raise IndexError(f"{table} has no row {index}") from error
         return packed_row(batch, place)
 
+    def check_sizes(self, tables: Iterable[str]) -> None:
+        """Raise OutputError unless every shard of these tables is there, whole in size."""
+        for table in tables:
+            for shard in self.shards(table):
+                path = self.out / shard.path
+                if not path.is_file() or path.stat().st_size != shard.bytes:
+                    raise OutputError(f"{path}: is missing or cut short; {rebuild(self.out, table)}")
+
     def check(self, table: str) -> None:
         """Raise OutputError unless every shard of a table has the bytes that the manifest names. Reads them all."""
         for shard in self.shards(table):
@@ -107,9 +115,11 @@ class Dataset:
                 with path.open("rb") as file:
                     digest = hashlib.file_digest(file, "sha256").hexdigest()
             except OSError as error:
-                raise OutputError(f"{path}: cannot be read ({error.strerror}); {rebuild(self.out)}") from error
+                raise OutputError(f"{path}: cannot be read ({error.strerror}); {rebuild(self.out, table)}") from error
             if digest != shard.sha256 or path.stat().st_size != shard.bytes:
-                raise OutputError(f"{path}: is damaged: its bytes are not those that were written; {rebuild(self.out)}")
+                raise OutputError(
+                    f"{path}: is damaged: its bytes are not those that were written; {rebuild(self.out, table)}"
+                )
 
     def _read(
         self, table: str, shard: Shard, numbers: Iterable[int], columns: Sequence[str] | None
@@ -118,11 +128,11 @@ class Dataset:
         try:
             source = pa.memory_map(str(path))
         except OSError as error:
-            raise OutputError(f"{path}: cannot be read ({error}); {rebuild(self.out)}") from error
+            raise OutputError(f"{path}: cannot be read ({error}); {rebuild(self.out, table)}") from error
         try:
             yield from self._read_batches(source, schema_of(table), shard, numbers, columns)
         except (pa.ArrowInvalid, OSError, StopIteration) as error:
-            raise OutputError(f"{path}: is damaged ({error}); {rebuild(self.out)}") from error
+            raise OutputError(f"{path}: is damaged ({error}); {rebuild(self.out, table)}") from error
 
     def _read_batches(
         self,

@@ -67,6 +67,11 @@ class OutputError(Repo2CtxError):
     """The output directory holds something else, or cannot be written or read."""
 
 
-def rebuild(out: Path) -> str:
-    """The way out of damage."""
+def rebuild(out: Path, table: str = "") -> str:
+    """The way out of damage. table: the one that is damaged, if it is one; packed rows are made anew from the others."""
+    if table.startswith("packed/"):
+        length = table.split("/")[1]
+        return (
+            f"put back a sound copy, or run `repo2ctx pack {out} --lengths {length} --replace` to make these rows anew"
+        )
     return f"put back a sound copy, or remove {out} and run the same `repo2ctx build` again"

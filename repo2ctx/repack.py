@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from repo2ctx.card import write_card
+from repo2ctx.card import keep_card, write_card
 from repo2ctx.config import BuildConfig, TokensConfig, length_name
 from repo2ctx.dataset import Dataset, read_manifest
 from repo2ctx.engine import Workers
@@ -21,9 +21,10 @@ from repo2ctx.errors import OutputError, UsageError
 from repo2ctx.manifest import sealed
 from repo2ctx.packs import make_documents, tasks_of, write_packed
 from repo2ctx.progress import Reporter
+from repo2ctx.prompt import PROMPT_VERSION
 from repo2ctx.records import Failure
 from repo2ctx.results import BuildResult, result_of
-from repo2ctx.schema import MANIFEST
+from repo2ctx.schema import MANIFEST, SCHEMAS
 from repo2ctx.shards import make_folder, sync_directory, write_json, write_text
 from repo2ctx.state import DOCUMENTS, SCRATCH, WORK, clear, explained, locked, retract, scratch
 from repo2ctx.tokens import load_tokenizer
@@ -41,10 +42,11 @@ def repack(
     cache: Path | None,
     reporter: Reporter,
 ) -> BuildResult:
-    """Add rows of `lengths` to the finished build in `out`, or pack it anew.
+    """Add rows of `lengths` to the finished build in `out`, or make rows anew.
 
-    tokens: another tokenizer than the build's, whose rows then replace all that are there (`lengths` empty: of the same
-    lengths); replace has to agree to that. cache: for token ids, or None. Raises UsageError, OutputError, TokenizerError.
+    tokens: another tokenizer than the build's, whose rows then replace all that are there; replace has to agree to that. With
+    replace and the build's own tokenizer, rows of `lengths` are made anew that are there already. In both, no `lengths`
+    means all that are there. cache: for token ids, or None. Raises UsageError, OutputError, TokenizerError.
     """
     if not (out / WORK / _NEXT / MANIFEST).exists():
         read_manifest(out)  # or it is no place of ours
@@ -52,30 +54,30 @@ def repack(
         complete_change(out)
         manifest = read_manifest(out)
         config = BuildConfig.model_validate(manifest["config"])
+        there = config.pack.lengths
         if tokens is None or tokens == config.tokens:
-            wanted = tuple(sorted({*config.pack.lengths, *lengths}))
-            new = tuple(length for length in wanted if length not in config.pack.lengths)
-            kept = manifest
+            wanted = tuple(sorted({*there, *lengths}))
+            new = tuple(lengths or there) if replace else tuple(length for length in wanted if length not in there)
         else:
             if not replace:
-                names = ", ".join(map(length_name, config.pack.lengths))
+                names = ", ".join(map(length_name, there))
                 raise UsageError(
                     f"{out}: its rows ({names}) are of the tokenizer {config.tokens.tokenizer!r}; to have them replaced by those "
                     f"of {tokens.tokenizer!r}, give --replace, or build into another --out"
                 )
-            wanted = new = tuple(lengths) or config.pack.lengths
-            kept = None
+            wanted = new = tuple(lengths) or there
+        tokens = tokens or config.tokens
+        fingerprint = load_tokenizer(tokens).fingerprint
+        kept = {length_name(length) for length in wanted if length not in new}
+        dataset = Dataset(out, manifest)
+        _check_kept(dataset, kept, fingerprint)
         if not new:
+            keep_card(out, manifest)
             _tidy(out, manifest)
             return result_of(out, manifest, unchanged=True)
-        tokens = tokens or config.tokens
+        for table in ("repositories", "files"):  # or damage would get good hashes
+            dataset.check(table)
         changed = _with_packing(config, tokens, wanted)
-        fingerprint = load_tokenizer(tokens).fingerprint
-        if kept is not None and fingerprint != manifest["tokenizer_fingerprint"]:
-            raise OutputError(
-                f"{out}: the tokenizer {tokens.tokenizer!r} is not what it was when the rows were packed; give --replace with "
-                "another --tokenizer, or put the earlier files back"
-            )
         scratch(out)
         count = len(manifest["repositories"])
         with Workers(min(workers, max(1, count)), _REPO_TIMEOUT_S) as pool:
@@ -84,6 +86,30 @@ def repack(
         complete_change(out)
         _tidy(out, manifest)
         return result_of(out, read_manifest(out))
+
+
+def _check_kept(dataset: Dataset, kept: Collection[str], fingerprint: str) -> None:
+    """Raise OutputError unless rows of the lengths `kept` can stand beside new ones."""
+    out, manifest = dataset.out, dataset.manifest
+    dataset.check_sizes(SCHEMAS)
+    if not kept:
+        return
+    dataset.check_sizes(table for table in dataset.tables() if _length_of(table) in kept)
+    if (wrote := manifest["prompt_version"]) != PROMPT_VERSION:
+        raise OutputError(
+            f"{out}: its rows have prompt version {wrote}, this repo2ctx writes {PROMPT_VERSION}; give --replace without "
+            "--lengths to make all of them anew"
+        )
+    if fingerprint != manifest["tokenizer_fingerprint"]:
+        raise OutputError(
+            f"{out}: the tokenizer is not what it was when the rows were packed; give --replace without --lengths to make all "
+            "of them anew, or put the earlier files back"
+        )
+
+
+def _length_of(table: str) -> str:
+    """The length of a packed table's rows; "" for others."""
+    return table.split("/")[1] if table.startswith("packed/") else ""
 
 
 def complete_change(out: Path) -> None:
@@ -170,25 +196,25 @@ def _told(failures: Sequence[Failure]) -> str:
 
 def _write_next(
     manifest: dict[str, Any],
-    kept: dict[str, Any] | None,
+    kept: Collection[str],
     config: BuildConfig,
     fingerprint: str,
     packed: dict[str, Any],
     out: Path,
 ) -> None:
-    """Write the manifest of what OUT is to become. kept: the manifest whose rows stay, if any do."""
-    tables = {name: shards for name, shards in manifest["tables"].items() if kept or not name.startswith("packed/")}
+    """Write the manifest of what OUT is to become. kept: the lengths whose rows stay."""
+    tables = {n: shards for n, shards in manifest["tables"].items() if not _length_of(n) or _length_of(n) in kept}
     summary = manifest["summary"]
-    if kept:
-        packed["packed"] = {**summary["packed"], **packed["packed"]}
-        packed["refused"] = {**summary["refused"], **packed["refused"]}
+    figures = {name: values for name, values in summary["packed"].items() if name in kept}
+    refused = {why: number for why, number in summary["refused"].items() if why.split(" ")[0] in kept}
     following = {
         **manifest,
         "config": config.model_dump(mode="json"),
         "config_sha256": config.digest(),
+        "prompt_version": PROMPT_VERSION,
         "tokenizer_fingerprint": fingerprint,
         "tables": {**tables, **packed["tables"]},
-        "summary": {**summary, "packed": packed["packed"], "refused": packed["refused"]},
+        "summary": {**summary, "packed": figures | packed["packed"], "refused": refused | packed["refused"]},
     }
     make_folder(out / WORK / _NEXT, out)
     write_json(out / WORK / _NEXT / MANIFEST, following)

@@ -46,9 +46,8 @@ def verify(out: Path, reporter: Reporter) -> Verified:
     """Check a build. Raises OutputError if its manifest cannot be believed; what is wrong below it is in `problems`."""
     dataset = Dataset(out)
     found = Verified()
-    way = rebuild(out)
 
-    def tell(problems: Iterable[str], way: str = way) -> None:
+    def tell(problems: Iterable[str], way: str = rebuild(out)) -> None:
         found.problems += [f"{problem}; {way}" for problem in _readable(problems)]
 
     tell(_card(dataset))
@@ -58,7 +57,7 @@ def verify(out: Path, reporter: Reporter) -> Verified:
     for table in dataset.tables():
         found.shards += len(dataset.shards(table))
         before = len(found.problems)
-        tell(_shards(dataset, table))
+        tell(_shards(dataset, table), rebuild(out, table))
         if len(found.problems) == before:
             sound.add(table)
         reporter.advance("")
@@ -79,7 +78,7 @@ def verify(out: Path, reporter: Reporter) -> Verified:
         return found
     rows = Rows(dataset, repositories, tokenizer, reporter)
     for table in sorted(sound - SCHEMAS.keys()):
-        tell(rows.check(table))
+        tell(rows.check(table), rebuild(out, table))
     if sound == set(dataset.tables()):
         tell(check_counts(dataset, repositories, rows.counts, rows.figures))
     found.documents, found.spans = rows.documents, rows.spans

@@ -1,6 +1,7 @@
 """`repo2ctx pack`: what a build of those lengths would have given, without the repositories."""
 
 import contextlib
+import hashlib
 import json
 import shutil
 
@@ -12,6 +13,7 @@ from repo2ctx import repack as module
 from repo2ctx.config import TokensConfig
 from repo2ctx.dataset import Dataset
 from repo2ctx.errors import OutputError, UsageError
+from repo2ctx.manifest import sealed
 from repo2ctx.repack import repack
 from repo2ctx.schema import MANIFEST
 from repo2ctx.state import WORK
@@ -98,11 +100,47 @@ def test_a_failure_changes_nothing(built, tmp_path):
     path = tmp_path / "out" / shard.path
     data = path.read_bytes()
     path.write_bytes(data[:2000] + bytes(len(data) - 4000) + data[-2000:])
+    with pytest.raises(OutputError, match=r"its bytes are not those that were written; .* remove"):
+        repack(tmp_path / "out", (4096,), None, False, 1, None, Silent())
+    dataset.manifest["tables"]["files"][0]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (tmp_path / "out" / MANIFEST).write_text(sealed(dataset.manifest))
     before = hashes(tmp_path / "out")
     with pytest.raises(OutputError, match=r"nothing has changed; mend it and run the same command again"):
         repack(tmp_path / "out", (4096,), None, False, 1, None, Silent())
     after = {n: h for n, h in hashes(tmp_path / "out").items() if not n.startswith(WORK)}
     assert after == before
+
+
+def test_rows_that_are_damaged_or_gone_are_made_anew(built, tmp_path):
+    out = tmp_path / "out"
+    repack(out, (4096,), None, False, 1, None, Silent())
+    before = hashes(out)
+    shutil.rmtree(out / "packed" / "2k")
+    for lengths in (2048,), (16384,):
+        with pytest.raises(OutputError, match=r"is missing or cut short; .*pack .* --lengths 2k --replace"):
+            repack(out, lengths, None, False, 1, None, Silent())
+    repack(out, (2048,), None, True, 1, None, Silent())
+    assert hashes(out) == before
+    shard = next((out / "packed/4k/train").iterdir())
+    shard.write_bytes(bytes(shard.stat().st_size))
+    (out / "README.md").unlink()
+    assert repack(out, (2048,), None, False, 1, None, Silent()).unchanged
+    assert (out / "README.md").exists()
+    repack(out, (), None, True, 1, None, Silent())
+    assert hashes(out) == before
+
+
+def test_rows_of_another_prompt_are_not_added_to(built, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    before = hashes(out)
+    dataset = Dataset(out)
+    dataset.manifest["prompt_version"] += 1
+    (out / MANIFEST).write_text(sealed(dataset.manifest))
+    for lengths, replace in ((4096,), False), ((4096,), True):
+        with pytest.raises(OutputError, match=r"prompt version .* give --replace without --lengths"):
+            repack(out, lengths, None, replace, 1, None, Silent())
+    repack(out, (), None, True, 1, None, Silent())
+    assert hashes(out) == before
 
 
 def test_the_command(built, tmp_path):
@@ -111,7 +149,7 @@ def test_the_command(built, tmp_path):
     assert set(json.loads(done.stdout)["packed"]) == {"2k", "4k"}
     assert command("verify", tmp_path / "out", "--quiet").returncode == 0
     for arguments, says in (
-        ((), "give --lengths, --tokenizer or both"),
+        ((), "give --lengths, --tokenizer, or --replace"),
         (("--lengths", "3x"), "expected a number such as 8k"),
         (("--tokenizer", "tiktoken:nope", "--replace"), "no such encoding"),
     ):
