@@ -11,7 +11,7 @@ import yaml
 
 from repo2ctx.config import parse_length
 from repo2ctx.dataset import Dataset
-from repo2ctx.schema import SPLITS
+from repo2ctx.schema import SPLITS, usable_targets
 from repo2ctx.selection import REASONS
 from repo2ctx.shards import write_text
 
@@ -58,17 +58,18 @@ def _body(manifest: dict[str, Any], repositories: list[dict[str, Any]]) -> str:
         "# Repositories as long-context rows",
         "",
         f"Built by {manifest['tool']} (schema {manifest['schema_version']}, prompt {manifest['prompt_version']}) from "
-        f"{len(repositories)} repositories, with the tokenizer `{manifest['config']['tokens']['tokenizer']}`. Each "
+        f"{len(repositories)} repositories, with the tokenizer `{_tokenizer(manifest)}`. Each "
         "document is a repository: its files in dependency order, then a summary. Every repository is pinned to a "
         "commit; the code stays under its own licence, named per row of `repositories`.",
         "",
-        "| length | documents | tokens | files left out |",
-        "|---|---|---|---|",
+        "| length | documents | tokens | of targets | files left out |",
+        "|---|---|---|---|---|",
         *(
-            f"| {name} | {v['documents']:,} | {v['tokens']:,} | {v['left_out']:,} |"
+            f"| {name} | {v['documents']:,} | {v['tokens']:,} | {v['target_tokens']:,} | {v['left_out']:,} |"
             for name, v in sorted(summary["packed"].items(), key=lambda item: parse_length(item[0]))
         ),
         "",
+        *_repeated(manifest, repositories),
         "A row of `packed-<length>` has `input_ids`; `segments`: {repository, style, start, target_start, target_end, "
         "leak_share, leak_run}, the context from start to target_start, the target to target_end, and how much of the target "
         "the context holds; and `spans`: {segment, path, start, end, fidelity, text_sha256}, where each file stands. "
@@ -94,6 +95,25 @@ def _body(manifest: dict[str, Any], repositories: list[dict[str, Any]]) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _tokenizer(manifest: dict[str, Any]) -> str:
+    """A name that is fit to publish: a path says where somebody keeps his files, so its last part stands for it."""
+    name: str = manifest["config"]["tokens"]["tokenizer"]
+    return Path(name).name if Path(name).is_absolute() or name.startswith((".", "~")) else name
+
+
+def _repeated(manifest: dict[str, Any], repositories: list[dict[str, Any]]) -> list[str]:
+    """How often a target comes, which decides how many epochs are too many."""
+    targets = sum(len(usable_targets(r)) for r in repositories)
+    most = max((v["documents"] for v in manifest["summary"]["packed"].values()), default=0)
+    if most <= targets:
+        return []
+    return [
+        f"There are {targets:,} different targets: for training, a long repository stands in several documents, of the whole length "
+        "and of a half, a quarter and an eighth of it, with the same target.",
+        "",
+    ]
 
 
 def _counted(heading: str, counts: dict[str, int]) -> list[str]:

@@ -49,10 +49,11 @@ class FitTask:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A document as the summary tells it. room: what it was fitted to. key: orders documents as by chance, but always the same.
-    files: how many stand in it by fidelity; left_out: of how many not even the path does."""
+    """A document as the summary tells it. targets: tokens of it that are the target. room: what it was fitted to. key: orders
+    documents as by chance, but always the same. files: how many stand in it by fidelity; left_out: of how many not even the path does."""
 
     tokens: int
+    targets: int
     room: int
     key: str
     files: dict[str, int]
@@ -122,6 +123,7 @@ def _made(size: Size, document: Document) -> Made:
     name = f"{document.repository}\0{size.room}\0{size}"
     return Made(
         tokens=len(document),
+        targets=len(document) - document.target_start,
         room=size.room,
         key=hashlib.sha256(name.encode()).hexdigest()[:16],
         files=dict(sorted(Counter(span.fidelity for span in document.spans).items())),

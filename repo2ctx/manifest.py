@@ -149,6 +149,7 @@ class _LeftOut(_Part):
 class _Packed(_Part):
     documents: Count
     tokens: Count
+    target_tokens: Count
     train_tokens: Count
     long_tokens: Count
     held_back: Count

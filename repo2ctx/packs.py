@@ -2,7 +2,8 @@
 
 For training, long documents (over half of the length) and short ones come in a set proportion by tokens. Where a list has too
 few short ones, long repositories give documents of a half, a quarter and an eighth of the length as well; where it has too
-many, the rest is held back, by a hash of their names. Validation and test hold each document once.
+many, the rest is held back, by a hash of their names. Validation and test hold each document once. Rows stand in an order of
+chance, though always the same, so that whoever reads them as they come meets long and short ones mixed.
 """
 
 from __future__ import annotations
@@ -100,11 +101,10 @@ def make_documents(tasks: Sequence[FitTask], out: Path, workers: Workers, report
             notices.add(notice)
             reporter.notice(notice)
         sizes = ", ".join(
-            f"{name} {' + '.join(format(d.tokens, ',') for d in made)}"
+            f"{len(made)} of up to {max(d.tokens for d in made):,} tokens for {name}"
             for name, made in outcome.result.documents.items()
         )
-        name, _, commit = identity.rpartition("@")
-        reporter.advance(f"{name}@{commit[:12]}: " + (f"{sizes} tokens" if sizes else "no row"))
+        reporter.advance(f"{identity.rpartition('@')[0]}: " + (f"documents: {sizes}" if sizes else "no document"))
     return failures
 
 
@@ -155,14 +155,24 @@ def _write_table(
     chosen: Sequence[_Document], table: str, length: int, config: BuildConfig, out: Path
 ) -> list[dict[str, Any]]:
     with ShardWriter(out, table, PACKED, **config.shards.model_dump(), compression=None) as writer:
-        for row in pack([d.made.tokens for d in chosen], length):
+        rows = pack([d.made.tokens for d in chosen], length)
+        for row in sorted(rows, key=lambda row: min(chosen[i].made.key for i in row)):
             documents = [read_document(chosen[i].folder, length_name(length), chosen[i].number) for i in row]
             writer.write_batch(packed_batch(documents))
     return shard_entries(writer.shards)
 
 
 def _no_figures() -> dict[str, int]:
-    names = ("documents", "tokens", "train_tokens", "long_tokens", "held_back", *FIDELITIES, "left_out")
+    names = (
+        "documents",
+        "tokens",
+        "target_tokens",
+        "train_tokens",
+        "long_tokens",
+        "held_back",
+        *FIDELITIES,
+        "left_out",
+    )
     return dict.fromkeys(names, 0)
 
 
@@ -170,6 +180,7 @@ def _count(chosen: Sequence[_Document], figures: dict[str, int]) -> None:
     for document in chosen:
         figures["documents"] += 1
         figures["tokens"] += document.made.tokens
+        figures["target_tokens"] += document.made.targets
         figures["left_out"] += document.made.left_out
         for fidelity in FIDELITIES:
             figures[fidelity] += document.made.files.get(fidelity, 0)
