@@ -13,7 +13,8 @@ from typing import Literal
 
 from tree_sitter import Node
 
-from repo2ctx._outline_docs import MARK, Doc, read_doc
+from repo2ctx._outline_comments import Comments
+from repo2ctx._outline_docs import MARK, Doc
 from repo2ctx.languages._shapes import Part, Shape, tabled
 
 _MOST_ITEMS = 20_000  # of one file; a longer outline would say no more
@@ -22,8 +23,6 @@ _LONGEST_VALUE = 100  # bytes of a constant or a field with its value, on one li
 _LONGEST_LIST = 400  # bytes of what names the exports of a file, on any number of lines
 _SMALL_BODY = 14  # bytes: as short as the mark, about
 _SMALL_TYPE = 80  # bytes of a type that is shown as it is, on one line
-_LONGEST_ASIDE = 100  # bytes of a comment behind a declaration
-_LONGEST_COMMENT = 20_000  # bytes that are read of one
 _LONGEST_INDENT = 64  # bytes
 _FIRST_FEW = 3  # children of a body among which its brace is
 _ENDS = {"{": "}", "(": ")", "[": "]"}
@@ -60,17 +59,6 @@ class Item:
 
 
 @dataclass(slots=True)
-class _Comments:
-    """One block, or lines one below the other."""
-
-    start: int
-    end: int
-    first_row: int
-    last_row: int
-    in_lines: bool
-
-
-@dataclass(slots=True)
 class _Frame:
     """A node whose children are looked at.
 
@@ -92,14 +80,14 @@ class Walk:
         self._shape, self._source = shape, source
         self._noise = re.compile(shape.noise.encode()) if shape.noise else None
         self._items: list[Item] = []
-        self._comments: list[_Comments] = []  # since the last declaration; before the first, all
+        self._comments = Comments(source)
         self._prefix: Node | None = None
         self._last: tuple[int, Item] | None = None  # the row where the last declaration ends, or its head
-        self._begun = False  # whether anything but comments has come
 
     def items(self, root: Node) -> list[Item]:
         """What a file declares, in source order."""
-        if (string := self._shape.docstring(root)) is not None and (doc := self._read(string)) is not None:
+        string = self._shape.docstring(root)
+        if string is not None and (doc := self._comments.docstring(string)) is not None:
             self._items.append(Item("note", rank="module", doc=doc))
         stack = [_Frame(iter(root.children), root.type, "", False)]
         while stack:
@@ -117,7 +105,7 @@ class Walk:
             if frame.item is not None:
                 self._comments.clear()
                 self._items.append(Item("close", frame.item.indent, frame.end))
-        self._begin()
+        self._leave_comments()
         return self._items
 
     def _visit(self, node: Node, frame: _Frame) -> _Frame | None:
@@ -139,12 +127,32 @@ class Walk:
                 return _Frame(iter((part.body or inner).children), frame.around, frame.indent, frame.private)
             if part.kind not in ("silent", "gap"):
                 return self._declare(node, inner, part, frame)
-            self._begin()
-            self._comments.clear()
+            self._leave_comments()
             self._prefix = None
             if part.kind == "gap":
                 self._gap(self._indent(node, frame))
         return None
+
+    def _comment(self, node: Node) -> None:
+        """A comment behind a declaration belongs to that, any other to what comes."""
+        if self._last is not None and self._last[0] == node.start_point.row:
+            item = self._last[1]
+            item.aside = item.aside or self._comments.aside(node)
+        else:
+            self._comments.add(node)
+
+    def _take_prefix(self, node: Node) -> None:
+        """An attribute: it belongs to what follows unless it is noise."""
+        self._comments.lower(node)
+        text = self._source[node.start_byte : node.end_byte]
+        if self._prefix is None and not (self._noise and self._noise.match(text)) and len(text) <= _LONGEST_VALUE:
+            self._prefix = node
+
+    def _leave_comments(self) -> None:
+        """At what is no comment. What those above the first such say of the file begins the outline."""
+        doc = self._comments.leave()
+        if doc is not None and not self._items:
+            self._items.append(Item("note", rank="module", doc=doc))
 
     def _gap(self, indent: str) -> None:
         if not self._items or self._items[-1].kind != "gap":
@@ -161,11 +169,10 @@ class Walk:
             node = inner
         return node
 
-    # Declarations
-
     def _declare(self, node: Node, inner: Node, part: Part, frame: _Frame) -> _Frame | None:
         item = Item("line", self._indent(node, frame))
-        item.doc = self._documentation(self._prefix or node)
+        item.doc = self._comments.above((self._prefix or node).start_point.row)
+        self._leave_comments()
         start, end = (self._prefix or node).start_byte, node.end_byte
         self._prefix = None
         self._items.append(item)
@@ -229,6 +236,12 @@ class Walk:
         tail = self._source[start:end].strip() if end - start <= _LONGEST_VALUE else b""
         between = " " if tail[:1].isalpha() else ""
         return _ENDS[opener] + between + tail.partition(b"\n")[0].decode("utf-8", "ignore")
+
+    def _take_docstring(self, item: Item, body: Node) -> None:
+        string = self._shape.docstring(body)
+        if string is not None and (doc := self._comments.docstring(string)) is not None:
+            item.doc = doc
+            item.inside = " " * min(string.start_point.column, _LONGEST_INDENT)
 
     def _head(self, start: int, inner: Node, part: Part) -> tuple[str, str]:
         """(what stands before a body, the brace that opens it or "")."""
@@ -294,64 +307,3 @@ class Walk:
             if not before.strip():
                 return before.decode("utf-8", "ignore")
         return frame.indent
-
-    # Documentation
-
-    def _comment(self, node: Node) -> None:
-        """Keep a comment: behind a declaration, with the line above it, or by itself."""
-        start, end = node.start_byte, node.end_byte
-        row, last_row = node.start_point.row, node.end_point.row - (node.end_point.column == 0)
-        if self._last is not None and self._last[0] == row:
-            if row == last_row and end - start <= _LONGEST_ASIDE and not self._last[1].aside:
-                aside = self._source[start:end].decode("utf-8", "ignore").strip()
-                self._last[1].aside = aside if read_doc(aside) is not None else ""
-            return
-        in_lines = not self._source.startswith(b"/*", start)
-        last = self._comments[-1] if self._comments else None
-        if last is not None and in_lines and last.in_lines and row == last.last_row + 1:
-            last.end, last.last_row = end, last_row
-            return
-        if self._begun and last is not None and row > last.last_row + 1:
-            self._comments.clear()
-        self._comments.append(_Comments(start, end, row, last_row, in_lines))
-
-    def _take_prefix(self, node: Node) -> None:
-        """An attribute: the comment above it belongs to what follows, and so does it unless it is noise."""
-        last_row = node.end_point.row
-        if self._comments and node.start_point.row <= self._comments[-1].last_row + 1:
-            self._comments[-1].last_row = last_row
-        text = self._source[node.start_byte : node.end_byte]
-        if self._prefix is None and not (self._noise and self._noise.match(text)) and len(text) <= _LONGEST_VALUE:
-            self._prefix = node
-
-    def _documentation(self, node: Node) -> Doc | None:
-        """What the comment right above says; if it says nothing, the one right above that."""
-        doc, row = None, node.start_point.row
-        while doc is None and self._comments and self._comments[-1].last_row + 1 >= row:
-            comments = self._comments.pop()
-            doc, row = self._said(comments), comments.first_row
-        self._begin()
-        self._comments.clear()
-        return doc
-
-    def _begin(self) -> None:
-        """At the first that is no comment: of the comments above it, the first that says something is the file's."""
-        if not self._begun:
-            self._begun = True
-            doc = next((doc for comments in self._comments if (doc := self._said(comments)) is not None), None)
-            if doc is not None and not self._items:
-                self._items.append(Item("note", rank="module", doc=doc))
-
-    def _said(self, comments: _Comments) -> Doc | None:
-        end = min(comments.end, comments.start + _LONGEST_COMMENT)
-        return read_doc(self._source[comments.start : end].decode("utf-8", "ignore").strip())
-
-    def _read(self, string: Node) -> Doc | None:
-        end = min(string.end_byte, string.start_byte + _LONGEST_COMMENT)
-        return read_doc(self._source[string.start_byte : end].decode("utf-8", "ignore"))
-
-    def _take_docstring(self, item: Item, body: Node) -> None:
-        string = self._shape.docstring(body)
-        if string is not None and (doc := self._read(string)) is not None:
-            item.doc = doc
-            item.inside = " " * min(string.start_point.column, _LONGEST_INDENT)

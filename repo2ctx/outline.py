@@ -67,33 +67,51 @@ def _weight(text: bytes) -> int:
     return len(text.translate(None, _BLANKS))
 
 
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A head whose body is being written, and the lines before and with it, all and those that are no marks.
+
+    Numbers, so that its end need not look through its body: that would be quadratic in how deep declarations nest.
+    """
+
+    head: Item
+    lines: int
+    said: int
+    lines_with_head: int
+    said_with_head: int
+
+
 class _Page:
     """The lines of one outline at one level."""
 
     def __init__(self, level: Level):
         self._level = level
         self._lines: list[str] = []
+        self._said = 0  # of the lines, how many are no marks
         self._first: Item | None = None  # whose documentation is that of the file, as far as there is any
 
     def write(self, items: list[Item]) -> str:
         """All items as text; "" if there is nothing but marks."""
         self._first = next((item for item in items if item.doc is not None), None)
-        opened: list[tuple[int, int, Item]] = []  # how many lines stand before a head, and with it
+        opened: list[_Opened] = []
         for item in items:
             if item.kind == "open":
-                before = len(self._lines)
+                before, said = len(self._lines), self._said
                 self._head(item)
-                opened.append((before, len(self._lines), item))
+                opened.append(_Opened(item, before, said, len(self._lines), self._said))
             elif item.kind == "close":
-                self._close(item, *opened.pop())
+                self._close(item, opened.pop())
             elif item.kind == "gap" or self._hidden(item):
                 self._gap(item.indent)
             elif item.kind == "note":
-                self._lines += self._doc(item)
+                self._add(self._doc(item))
             else:
                 self._head(item)
-        said = any(not _is_mark(line) for line in self._lines)
-        return "\n".join(self._lines) + "\n" if said else ""
+        return "\n".join(self._lines) + "\n" if self._said else ""
+
+    def _add(self, lines: list[str]) -> None:
+        self._lines += lines
+        self._said += sum(not _is_mark(line) for line in lines)
 
     def _hidden(self, item: Item) -> bool:
         if not item.private or item.rank == "type":
@@ -109,33 +127,30 @@ class _Page:
         doc = self._doc(item)
         line = item.indent + item.text
         if item.opener and not collapsed:
-            line += f" {item.opener}"
+            line += item.opener if line.endswith("(") else f" {item.opener}"
         if item.aside and self._level.asides:
             line += f" {item.aside}"
         mark = f" {MARK}" if item.mark or collapsed else ""
         if doc and item.inside is not None:
-            self._lines.append(line)
-            self._lines += [item.inside + said for said in doc]
-            self._lines[-1] += mark
+            lines = [line, *(item.inside + said for said in doc)]
+            lines[-1] += mark
         else:
-            self._lines += [item.indent + said for said in doc]
-            self._lines.append(line + mark)
+            lines = [*(item.indent + said for said in doc), line + mark]
+        self._add(lines)
 
-    def _close(self, item: Item, before: int, after: int, head: Item) -> None:
+    def _close(self, item: Item, opened: _Opened) -> None:
         """The end of what is open; where nothing in it is shown, it is written anew without a body, or not at all."""
-        inside = self._lines[after:]
-        if not all(map(_is_mark, inside)):
+        if self._said > opened.said_with_head:
             if item.text:
-                self._lines.append(item.indent + item.text)
+                self._add([item.indent + item.text])
             return
-        if head.lazy and not inside:
-            del self._lines[before:]
-        elif head.lazy:
-            del self._lines[before:]
+        empty = len(self._lines) == opened.lines_with_head
+        del self._lines[opened.lines :]
+        self._said = opened.said
+        if not opened.head.lazy:
+            self._head(opened.head, collapsed=True)
+        elif not empty:
             self._gap(item.indent)
-        else:
-            del self._lines[before:]
-            self._head(head, collapsed=True)
 
     def _doc(self, item: Item) -> list[str]:
         if item.doc is None:

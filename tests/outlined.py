@@ -405,6 +405,21 @@ const close = (path) => { fs.closeSync(path); console.log(path, 'closed'); };
 exports.load = function (path) { return new Notes(JSON.parse(fs.readFileSync(path))); };
 module.exports = { Notes, close };
 
+// What the page is told.
+var page = {
+  title: 'notes',
+  open: async () => { await load(); console.log('the page is open', this.title); },
+  methods: {
+    // Shows one.
+    show(note) { this.shown = note; console.log(note, 'is shown', this.title); },
+    hide: function (note) { this.shown = null; console.log(note, 'is hidden'); },
+  },
+};
+export default {
+  name: 'notes',
+  data() { return { notes: [], shown: null, total: 1 + 2 + 3 }; },
+};
+
 (function () {
   function inside() { return [1, 2, 3, 4].map(x => x * 2); }
 })();
@@ -435,6 +450,10 @@ export default class Notes implements Reader<string> {
   }
 }
 export const load = async (path: string): Promise<Notes> => { return new Notes(await read(path)) }
+export const defaults: Options<{ a: 1 }> = ({
+  marks: false,
+  read: (path) => { return open(path) + close(path) + path },
+} satisfies Partial<Options>) as Options
 declare module 'notes' {
   export function words(text: string): number
 }
@@ -627,6 +646,20 @@ Notes.prototype.open = function open(path) …
 const close = (path) => …
 exports.load = function (path) …
 module.exports = { Notes, close };
+// What the page is told.
+var page = {
+  title: 'notes'
+  open: async () => …
+  methods: {
+    // Shows one.
+    show(note) …
+    hide: function (note) …
+  }
+};
+export default {
+  name: 'notes'
+  data() …
+};
   function inside() …
 describe('notes', function () {
   it('counts words', function () …
@@ -647,6 +680,10 @@ export default class Notes implements Reader<string> {
   async read(path: string): Promise<string> …
 }
 export const load = async (path: string): Promise<Notes> => …
+export const defaults: Options<{ a: 1 }> = ({
+  marks: false
+  read: (path) => …
+} satisfies Partial<Options>) as Options
 declare module 'notes' {
   export function words(text: string): number
 }
@@ -667,6 +704,10 @@ export default class Notes implements Reader<string> {
   async read(path: string): Promise<string> …
 }
 export const load = async (path: string): Promise<Notes> => …
+export const defaults: Options<{ a: 1 }> = ({
+  marks: false
+  read: (path) => …
+} satisfies Partial<Options>) as Options
 declare module 'notes' {
   export function words(text: string): number
 }

@@ -9,6 +9,7 @@ from conftest import outputs_by_hash_seed
 from outlined import BODY, EXPECTED, SOURCES
 
 from repo2ctx._outline_docs import MARK, read_doc
+from repo2ctx._outline_walk import Walk
 from repo2ctx.languages import languages
 from repo2ctx.outline import outline as of_tree
 from repo2ctx.parsing import outline, scan, scan_and_outline
@@ -23,11 +24,21 @@ def compact(text: str) -> str:
     return re.sub(r"[\s/*#\"']", "", text)
 
 
+def root_of(language: str, data: bytes) -> tree_sitter.Node:
+    grammar = languages()[language].GRAMMARS[language]()
+    return tree_sitter.Parser(tree_sitter.Language(grammar)).parse(data).root_node
+
+
 def check(language: str, source: str) -> str | None:
     """Outline a text and hold what is so for every outline."""
     data = source.encode()
     found = outline(language, data)
+    for item in Walk(languages()[language].OUTLINE, data).items(root_of(language, data)):
+        assert item.text or item.kind not in ("open", "line"), f"{language}: {item!r}"
     if found is not None:
+        lines = {line.rstrip() for line in source.split("\n")}
+        alone = [line for line in found.split("\n") if line.strip() in ("{", "(", "[")]
+        assert lines.issuperset(alone), f"{language}: {alone!r}"  # else what stood before it is lost
         assert len(found.encode()) < len(data)
         assert found.endswith("\n")
         assert "\r" not in found
@@ -120,6 +131,46 @@ def test_declarations_on_one_line_get_lines_of_their_own():
     assert check("Java", source) == wanted
 
 
+OBJECT = "{\n  name: 'thing',\n  go(a) {\n    const total = 1;\n    return total + a * 7 + 8 + 9;\n  },\n}"
+
+
+@pytest.mark.parametrize(
+    ("language", "before", "after", "shown"),
+    [
+        ("JavaScript", "export default ", ";", "export default {"),
+        ("JavaScript", "module.exports = ", ";", "module.exports = {"),
+        ("JavaScript", "var User = ", ";", "var User = {"),
+        ("JavaScript", "const a =\n", "", "const a = {"),
+        ("JavaScript", "jQuery.fn = jQuery.prototype = ", ";", "jQuery.fn = jQuery.prototype = {"),
+        ("JavaScript", "export default (", ")", "export default ({"),
+        ("JavaScript", "class A {\n  static x = ", ";\n}", "static x = {"),
+        ("JavaScript", "const a = {\n  b() {},\n  methods: ", ",\n}", "methods: {"),
+        ("JavaScript", "const a = {\n  b() {},\n  ['x' + y]: ", ",\n}", "['x' + y]: {"),
+        ("TypeScript", "export const a: B<{ c: 1 }> = ", " satisfies B as C;", "export const a: B<{ c: 1 }> = {"),
+        ("TypeScript", "export = ", ";", "export = {"),
+        ("TSX", "export default ", " as const;", "export default {"),
+    ],
+)
+def test_objects_keep_what_stands_before_them(language, before, after, shown):
+    found = check(language, f"{before}{OBJECT}{after}\n")
+    assert found is not None
+    lines = [line.strip() for line in found.splitlines()]
+    assert shown in lines
+    assert lines[lines.index(shown) + 1 :][:2] == ["name: 'thing'", f"go(a) {MARK}"]
+
+
+def test_comments_between_a_name_and_its_object_are_no_part_of_its_line():
+    for before, after in (
+        ("const a = /* why */ ", ""),
+        ("const a = // why\n  // and\n", ""),
+        ("export default ( // why\n", ")"),
+    ):
+        found = outline("JavaScript", f"{before}{OBJECT}{after}\n".encode())
+        assert found is not None
+        assert found.startswith(("const a = {\n", "export default ({\n"))
+        assert found.count("why") + found.count("and") == 0
+
+
 def test_long_pieces_are_cut_between_characters():
     wide = "é" * 3000
     for source in (
@@ -203,11 +254,6 @@ HOSTILE = [
 ]
 
 
-def root_of(language: str, data: bytes) -> tree_sitter.Node:
-    grammar = languages()[language].GRAMMARS[language]()
-    return tree_sitter.Parser(tree_sitter.Language(grammar)).parse(data).root_node
-
-
 @pytest.mark.parametrize("number", range(len(HOSTILE)))
 def test_hostile_files_end_quickly(number):
     language, source = HOSTILE[number]
@@ -231,6 +277,34 @@ def test_the_cost_of_a_long_file_is_in_proportion():
             runs.append(time.process_time() - start)
         seconds.append(min(runs))
     assert seconds[1] < 4 * 16 * max(seconds[0], 0.001)
+
+
+NESTED = {  # before all, then each: what begins it, what is innermost, what ends it
+    "C": ("", "struct a {", "int x;", "} b;"),
+    "C++": ("", "namespace a {", "", "}"),
+    "C#": ("", "class A {", "", "}"),
+    "Java": ("", "class A {", "", "}"),
+    "JavaScript": ("x = ", "{a() {}, b:", "1", "}"),
+    "PHP": ("<?php ", "if (a) { class B {}", "", "}"),
+    "Ruby": ("", "module A\n", "", "end\n"),
+    "Rust": ("", "mod a {", "", "}"),
+}  # the grammar of Python ends at a depth of some hundred; Go has no declarations in declarations
+
+
+@pytest.mark.parametrize("language", NESTED)
+def test_the_cost_of_declarations_in_declarations_is_in_proportion(language):
+    start, begin, innermost, end = NESTED[language]
+    seconds = []
+    for times, runs in ((1_500, 3), (12_000, 2)):
+        data = (start + begin * times + innermost + end * times).encode()
+        root = root_of(language, data)
+        spent = []
+        for _ in range(runs):
+            since = time.process_time()
+            of_tree(root, data, language)
+            spent.append(time.process_time() - since)
+        seconds.append(min(spent))
+    assert seconds[1] < 4 * 8 * max(seconds[0], 0.001)
 
 
 def test_the_same_whatever_the_hash_seed():

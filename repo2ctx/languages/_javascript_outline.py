@@ -26,16 +26,24 @@ def _look(node: Node, around: str) -> Part | None:
     kind = node.type
     if kind in ("lexical_declaration", "variable_declaration"):
         declared = next((c for c in node.children if c.type == "variable_declarator"), None)
-        return _valued(declared.child_by_field_name("value") if declared is not None else None)
+        return _valued(declared, declared.child_by_field_name("value")) if declared is not None else Part("value")
     if kind in ("public_field_definition", "field_definition", "pair"):
-        return _valued(node.child_by_field_name("value"))
+        return _valued(node, node.child_by_field_name("value"))
     if kind == "export_statement":  # of no declaration: the wrapper was taken off where there is one
         listed = next((child for child in node.children if child.type == "export_clause"), None)
-        return Part("value", listed) if listed is not None else _valued(node.child_by_field_name("value"))
+        return Part("value", listed) if listed is not None else _valued(node, _exported(node))
     if kind == "expression_statement":
         said = next((c for c in node.children if c.is_named), None)
         return _statement(said) if said is not None else SILENT
     return None
+
+
+def _exported(statement: Node) -> Node | None:
+    """What `export default` or `export =` gives."""
+    given = statement.children[1:]
+    if given and given[0].type == "=":
+        return next((child for child in given if child.is_named and child.type != "comment"), None)
+    return statement.child_by_field_name("value")
 
 
 def _statement(said: Node) -> Part:
@@ -45,11 +53,14 @@ def _statement(said: Node) -> Part:
     if said.type == "internal_module":
         return Part("open", said.child_by_field_name("body"), said)
     if said.type == "assignment_expression":
-        left, right = said.child_by_field_name("left"), said.child_by_field_name("right")
-        for _ in range(_MOST_NAMES):
-            right = right.child_by_field_name("right") if right is not None and right.type == said.type else right
+        left = said.child_by_field_name("left")
         exported = left is not None and (left.text or b"").startswith((b"module.exports", b"exports"))
-        return _valued(right, exported)
+        right = said.child_by_field_name("right")
+        for _ in range(_MOST_NAMES):
+            if right is None or right.type != said.type:
+                break
+            said, right = right, right.child_by_field_name("right")
+        return _valued(said, right, exported)
     if said.type in ("unary_expression", "parenthesized_expression"):
         said = next((c for c in said.children if c.is_named), said)
     return _call(said) if said.type == "call_expression" else GAP
@@ -75,10 +86,11 @@ def _call(call: Node) -> Part:
     return Part("open" if _GROUPS.match(name) else "cut", body, functions[-1])
 
 
-def _valued(value: Node | None, declares: bool = True) -> Part:
-    """A name by its value. declares: whether it counts whatever its value is."""
+def _valued(owner: Node, value: Node | None, declares: bool = True) -> Part:
+    """A name by its value. owner: what has the value as a child. declares: whether it counts whatever its value is."""
     while value is not None and value.type in ("as_expression", "satisfies_expression", "parenthesized_expression"):
-        value = next((c for c in value.children if c.is_named), None)
+        owner = value if value.type == "parenthesized_expression" else owner
+        value = next((c for c in value.children if c.is_named and c.type != "comment"), None)
     if value is None:
         return Part("value") if declares else GAP
     if value.type in _FUNCTIONS:
@@ -86,7 +98,7 @@ def _valued(value: Node | None, declares: bool = True) -> Part:
     if value.type in _CLASSES:
         return Part("open", value.child_by_field_name("body"), value)
     if value.type == "object" and any(_is_method(child) for child in value.children):
-        return Part("open", value, value)
+        return Part("open", value, owner)  # an object begins with its brace: what stands before is its owner's
     if value.type in ("call_expression", "member_expression", "await_expression") and _LOADED.match(
         (value.text or b"")[:40]
     ):
