@@ -94,12 +94,8 @@ class Rows:
             self.spans += len(spans)
             tokens = segment["target_end"] - segment["start"]
             counted[segment["repository"], segment["style"], tokens] += 1
-            figures.update(
-                documents=1,
-                tokens=tokens,
-                target_tokens=segment["target_end"] - segment["target_start"],
-                **Counter(span["fidelity"] for span in spans),
-            )
+            figures.update(span["fidelity"] for span in spans)
+            figures.update(documents=1, tokens=tokens, target_tokens=segment["target_end"] - segment["target_start"])
             if split == TRAIN:
                 figures.update(train_tokens=tokens, long_tokens=tokens * (tokens > parse_length(length) // 2))
             if repository is None or segment["style"] not in get_args(Style):

@@ -110,8 +110,8 @@ def _repeated(manifest: dict[str, Any], repositories: list[dict[str, Any]]) -> l
     if most <= targets:
         return []
     return [
-        f"There are {targets:,} different targets: for training, a long repository stands in several documents, of the whole length "
-        "and of a half, a quarter and an eighth of it, with the same target.",
+        f"There are {targets:,} different targets: for training, a long repository stands in several documents, of the whole "
+        "length and of a half, a quarter and an eighth of it, with the same target.",
         "",
     ]
 

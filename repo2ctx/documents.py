@@ -50,7 +50,8 @@ class FitTask:
 @dataclass(frozen=True, slots=True)
 class Made:
     """A document as the summary tells it. targets: tokens of it that are the target. room: what it was fitted to. key: orders
-    documents as by chance, but always the same. files: how many stand in it by fidelity; left_out: of how many not even the path does."""
+    documents as by chance, but always the same. files: how many stand in it by fidelity; left_out: of how many not even the path
+    does."""
 
     tokens: int
     targets: int
