@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from repo2ctx.config import LeakageConfig
 from repo2ctx.metadata import descriptions, emptied
 from repo2ctx.overlap import Measure, Overlap, Run
-from repo2ctx.prose import is_readme
+from repo2ctx.prose import is_language, is_readme
 from repo2ctx.records import LeakFigures, SourceFile, Target, short_name
 
 TARGET_SOURCE = "target-source"
@@ -31,6 +31,7 @@ _INDEX = re.compile(
     r"\.(?:md|mdx|rst|txt|adoc|asciidoc|org|html?)",
     re.IGNORECASE,
 )
+_OF_SOURCES = ("source", "src", "content", "pages")  # folders between that of the documentation and its front page
 _COPY_SHARE = 0.3  # of a README's n-grams: a text that holds as many is a copy
 _FEWEST_OF_A_COPY = 24  # words; a shorter README says too little to be recognised
 _SHORTEST_LIMIT = 3  # words: "a library for" is nobody's quote
@@ -62,15 +63,27 @@ def in_context(target: str, name: str, context: str, config: LeakageConfig) -> t
 
 def source_paths(files: Sequence[SourceFile], links: Mapping[str, str]) -> frozenset[str]:
     """Files that hold the target's source whole: the READMEs in all languages, the files they link to (`links`: symbolic link ->
-    file), the front pages of the documentation, and what has the same bytes as one of them."""
-    sources = {links.get(f.path, f.path) for f in files if is_readme(f.path) or _is_front_page(f.path)}
+    file), the front page of each documentation folder, and what has the same bytes as one of them."""
+    paths = [f.path for f in files]
+    sources = {links.get(path, path) for path in (*filter(is_readme, paths), *_front_pages(paths))}
     blobs = {f.blob for f in files if f.path in sources and f.size}
     return frozenset(f.path for f in files if f.path in sources or f.blob in blobs)
 
 
-def _is_front_page(path: str) -> bool:
-    """Whether a path is the front page of the documentation: the index nearest the root of a documentation folder."""
-    return bool(_INDEX.fullmatch(path)) and ("/" in path or not path.lower().endswith((".html", ".htm")))
+def _front_pages(paths: Iterable[str]) -> set[str]:
+    """The front pages of the documentation: the indices nearest the root of each documentation folder, and of its part in each
+    human language. Those below them are of chapters; folders named `source` and the like count for nothing."""
+    depths: dict[str, int] = {}
+    found = []
+    for path in paths:
+        if not _INDEX.fullmatch(path) or ("/" not in path and path.lower().endswith((".html", ".htm"))):
+            continue
+        folders = [part.lower() for part in path.split("/")[:-1] if part.lower() not in _OF_SOURCES]
+        language = next((part for part in folders[1:2] if is_language(part)), "")
+        place, depth = f"{''.join(folders[:1])}/{language}", len(folders)
+        depths[place] = min(depth, depths.get(place, depth))
+        found.append((path, place, depth))
+    return {path for path, place, depth in found if depth == depths[place]}
 
 
 class Copies:

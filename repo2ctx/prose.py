@@ -114,6 +114,11 @@ def _taken_apart(name: str) -> _Readme | None:
     return None if code_file else _Readme("", suffix, known=False)
 
 
+def is_language(folder: str) -> bool:
+    """Whether a folder's name is the code or the name of a human language: de, zh-CN, english."""
+    return re.split(r"[._-]", folder.lower())[0] in _LANGUAGES | _ENGLISH
+
+
 def is_readme(path: str) -> bool:
     """Whether a path is a README of the repository itself, in any language or format, where hosts and people look for one."""
     folder, name = posixpath.split(path)
@@ -122,12 +127,12 @@ def is_readme(path: str) -> bool:
     if readme is None:  # readmes/zh-CN.md
         stem, suffix = posixpath.splitext(name.lower())
         here = re.fullmatch(r"(?:docs?/|\.github/)?readmes?", folder) is not None
-        return here and suffix in _SUFFIXES and re.split(r"[._-]", stem)[0] in _LANGUAGES | _ENGLISH
+        return here and suffix in _SUFFIXES and is_language(stem)
     language = _DOCS_LANGUAGE.fullmatch(folder)
     return (
         folder in _PLACES
         or bool(_TRANSLATIONS.fullmatch(folder))
-        or (language is not None and language["language"] in _LANGUAGES | _ENGLISH)
+        or (language is not None and is_language(language["language"]))
     )
 
 

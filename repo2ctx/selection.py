@@ -31,7 +31,7 @@ REASONS = {
     "lfs-pointer": "a Git LFS pointer; the content is elsewhere",
     "binary": "not text",
     "undecodable": "text in no encoding that we could tell for sure",
-    "target-source": "what the summary was taken from, or repeats it",
+    "target-source": "a README, the documentation's front page, or what else the summary was taken from or is repeated in",
 }
 """Every fate but `kept`, and what it means."""
 

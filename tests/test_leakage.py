@@ -209,6 +209,11 @@ def test_readmes_and_their_copies_leave_the_context():
         file("packages/a/README.md", "5"),
         file("docs/api/client.md", "6"),
         file("index.html", "11"),
+        file("docs/de/index.md", "21"),
+        file("docs/de/tutorial/index.md", "22"),
+        file("docs/tutorial/index.rst", "23"),
+        file("docs/source/howto/overview.rst", "24"),
+        file("guide/start/index.md", "25"),
         file("src/index.js", "12"),
         file("empty/__init__.py", "0", 0),
     )
@@ -217,6 +222,9 @@ def test_readmes_and_their_copies_leave_the_context():
         "packages/a/README.md",
         "docs/api/client.md",
         "index.html",
+        "docs/de/tutorial/index.md",
+        "docs/tutorial/index.rst",
+        "docs/source/howto/overview.rst",
         "src/index.js",
         "empty/__init__.py",
     }
