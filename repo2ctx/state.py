@@ -7,7 +7,6 @@ them. `OUT/.build/state.json` says which build is under way, the manifest which 
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import json
 import shutil
@@ -23,6 +22,7 @@ from repo2ctx.config import BuildConfig
 from repo2ctx.dataset import Dataset, read_manifest
 from repo2ctx.engine import DISK_FULL, Outcome
 from repo2ctx.errors import OutputError, rebuild
+from repo2ctx.locking import HeldElsewhereError, held
 from repo2ctx.manifest import sealed
 from repo2ctx.progress import Reporter
 from repo2ctx.prompt import PROMPT_VERSION
@@ -180,28 +180,21 @@ def _differences(earlier: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
 
 @contextmanager
 def locked(out: Path) -> Iterator[None]:
-    """Only one build works in a directory at a time."""
-    work = out / WORK
-    work.mkdir(parents=True, exist_ok=True)
-    sync_directory(out)
-    with suppress(PermissionError):  # a folder above may be one that we cannot read
-        sync_directory(out.absolute().parent)
-    with (work / _LOCK).open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise OutputError(f"{out}: another build is at work here; wait for it, or give another --out") from error
-        try:
-            yield
-        except OSError as error:
-            if not (work / _LOCK).exists():
-                raise _vanished(out) from error
-            raise
-        finally:
-            # A finished build leaves nothing here; one that was refused leaves what it found.
-            leftover = list(work.iterdir()) if work.exists() else []
-            if [p.name for p in leftover] == [_LOCK]:
-                shutil.rmtree(work)
+    """Only one build works in a directory at a time. A finished one leaves nothing here; one that was refused, what it found."""
+    lock = out / WORK / _LOCK
+    try:
+        with held(lock):
+            sync_directory(out)
+            with suppress(PermissionError):  # a folder above may be one that we cannot read
+                sync_directory(out.absolute().parent)
+            try:
+                yield
+            except OSError as error:
+                if not lock.exists():
+                    raise _vanished(out) from error
+                raise
+    except HeldElsewhereError as error:
+        raise OutputError(f"{out}: another build is at work here; wait for it, or give another --out") from error
 
 
 def _vanished(out: Path) -> OutputError:
@@ -256,7 +249,8 @@ def finish(out: Path, manifest: Mapping[str, Any], keep_work: bool) -> None:
 
 
 def clear(out: Path) -> None:
-    """Remove what a build was made from. Units and documents lose their names first: half of one must not be taken for whole."""
+    """Remove what a build was made from, but the lock, which its holder removes at the end. Units and documents lose their names
+    first: half of one must not be taken for whole."""
     work = out / WORK
     for name in (UNITS, DOCUMENTS):
         gone = work / f"{_GONE}{name}"
@@ -264,7 +258,10 @@ def clear(out: Path) -> None:
         if (work / name).exists():
             (work / name).rename(gone)
     sync_directory(work)
-    shutil.rmtree(work, ignore_errors=True)  # the next run takes what may be left
+    for path in [p for p in work.iterdir() if p.name != _LOCK]:
+        shutil.rmtree(path, ignore_errors=True)  # the next run takes what may be left
+        with suppress(OSError):
+            path.unlink()
 
 
 def failed(outcome: Outcome[Any], failure: Failure, out: Path, reporter: Reporter) -> Failure:
