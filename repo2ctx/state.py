@@ -14,7 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from repo2ctx import __version__
 from repo2ctx.card import CARD
@@ -44,6 +46,27 @@ _WAYS = {
 _ASSIGNED = (
     "assigned"  # in the state: families and splits that stay; the manifest that tells them goes before the next comes
 )
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(strict=True)
+    name: str
+    ref: str | None
+    split: str | None
+    unit: str
+
+
+class _State(BaseModel):
+    """The shape of a state, whatever repo2ctx wrote it: what is in it is compared with what is to be built."""
+
+    model_config = ConfigDict(strict=True)
+    tool: str
+    schema_version: int
+    prompt_version: int
+    tokenizer_fingerprint: str
+    config: dict[str, dict[str, Any]]
+    listed: list[_Entry] = Field(alias="list")
+    assigned: dict[str, Annotated[list[str], Field(min_length=2, max_length=2)]] = {}
 
 
 def unit_key(spec: RepoSpec) -> str:
@@ -123,13 +146,13 @@ def _splits_of(out: Path, manifest: dict[str, Any]) -> dict[str, list[str]]:
 
 def _read_state(path: Path) -> dict[str, Any]:
     try:
-        state = json.loads(path.read_text("utf-8"))
-        if {"config", "list", "tool"} <= state.keys():
-            found: dict[str, Any] = state
-            return found
-    except (ValueError, AttributeError):
-        pass
-    raise OutputError(f"{path}: is damaged; remove {path.parent.parent} and run the same `repo2ctx build` again")
+        state: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        _State.model_validate(state)
+        return state
+    except (ValueError, RecursionError) as error:
+        raise OutputError(
+            f"{path}: is damaged; remove {path.parent.parent} and run the same `repo2ctx build` again"
+        ) from error
 
 
 def _check_shards(out: Path, manifest: dict[str, Any]) -> None:
