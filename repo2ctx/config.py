@@ -294,7 +294,7 @@ def read_config(model: type[M], path: Path | None, overrides: Mapping[str, Any])
     except UnicodeEncodeError as error:
         raise ConfigError(f"{where}: a value holds half of a surrogate pair; write the character whole") from error
     except ValidationError as error:
-        raise ConfigError("\n".join(f"{where}: {_explain(model, e)}" for e in error.errors())) from error
+        raise ConfigError(*(f"{where}: {_explain(model, e)}" for e in error.errors())) from error
 
 
 def _explain(model: type[BaseModel], error: Any) -> str:

@@ -225,6 +225,30 @@ def test_output_cannot_steer_a_terminal(make_repo, tmp_path):
         assert "\x1b" not in output.stdout + output.stderr
 
 
+def test_a_name_cannot_forge_a_line(make_repo, tmp_path):
+    """A line break in a name is escaped wherever one line is meant."""
+    forged = "\n      9,999             forged.py"
+    files = {f"{n:02d}{forged}": f"x{n} = 'of some length'\n" * 60 for n in range(60)}
+    files |= {f"w{forged}/package.json": '{"name": "w", "main": "m.js"}', f"w{forged}/m.js": "export const x = 1\n"}
+    repo = make_repo({**files, "README.md": "# N\n\nKeeps notes and finds them again by their words.\n"})
+    (tmp_path / "list.txt").write_text(f"{repo}\n")
+    out = tmp_path / "out"
+    assert run("build", "--repos", tmp_path / "list.txt", "--out", out, "--lengths", "2k").returncode == 0
+    listing = run("inspect", out).stdout.partition("--- context ---")[0]
+    assert listing.count("\\n      9,999") > 12  # those in the row and those that were left out
+    assert "left out " in listing
+    ordered = run("order", repo)
+    assert ordered.stdout.count("\n") == len(files) + 1
+    (out / "files" / f"x{forged}").write_text("")
+    found = run("verify", out, "--quiet")
+    assert "is not in manifest.json" in found.stdout
+    for text in (listing, ordered.stdout, found.stdout):
+        assert not any(line.startswith("      9,999") for line in text.splitlines())
+    lost = run("inspect", tmp_path / f"gone{forged}")
+    assert (lost.returncode, len(lost.stderr.splitlines())) == (1, 1)
+    assert "gone\\n      9,999" in lost.stderr
+
+
 def test_an_inherited_git_dir_does_not_redirect(repo, make_repo):
     other = make_repo({"other.py": "import os\n"}, "other")
     done = run("order", repo, "--paths", GIT_DIR=str(other / ".git"), GIT_INDEX_FILE="/nowhere")
