@@ -205,6 +205,7 @@ def _differences(earlier: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
 def locked(out: Path) -> Iterator[None]:
     """Only one build works in a directory at a time. A finished one leaves nothing here; one that was refused, what it found."""
     lock = out / WORK / _LOCK
+    _check_place(lock.parent)
     try:
         with held(lock):
             sync_directory(out)
@@ -218,6 +219,17 @@ def locked(out: Path) -> Iterator[None]:
                 raise
     except HeldElsewhereError as error:
         raise OutputError(f"{out}: another build is at work here; wait for it, or give another --out") from error
+
+
+def _check_place(path: Path) -> None:
+    """Raise OutputError if what is there makes a directory impossible."""
+    for place in (path, *path.parents):
+        if place.is_dir():
+            return
+        if place.is_symlink() and not place.exists():
+            raise OutputError(f"{place}: is a link that leads nowhere; mend or remove it, or give another --out")
+        if place.exists():
+            raise OutputError(f"{place}: is a file, where a directory is to be; move it away, or give another --out")
 
 
 def _vanished(out: Path) -> OutputError:

@@ -507,9 +507,23 @@ def test_places_that_cannot_be_written(make_repo, tmp_path):
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere" / "x")
     (tmp_path / "blocked").mkdir()
     (tmp_path / "blocked" / ".build").write_text("x")
-    for out in ("file", "file/below", "dangling", "blocked", "n" * 300, "/proc/1/x"):
+    (tmp_path / "loop").symlink_to("loop")
+    nowhere = "is a link that leads nowhere; mend or remove it, or give another --out"
+    a_file = "is a file, where a directory is to be; move it away, or give another --out"
+    for out, said in [
+        ("file", f"/file: {a_file}"),
+        ("file/below/it", f"/file: {a_file}"),
+        ("dangling", f"/dangling: {nowhere}"),
+        ("dangling/below", f"/dangling: {nowhere}"),
+        ("loop", f"/loop: {nowhere}"),
+        ("blocked", f"/blocked/.build: {a_file}"),
+        ("n" * 300, "too long"),
+        ("/proc/1/x", "/proc/1/x"),
+    ]:
         done = command("build", "--repos", tmp_path / "list.txt", "--out", tmp_path / out, "--lengths", "2k", "--quiet")
         assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), (out, done.stderr)
+        assert said in done.stderr
+    assert (tmp_path / "file").read_text() == (tmp_path / "blocked" / ".build").read_text() == "x"
 
 
 def test_two_builds_do_not_share_a_directory(make_repo, tmp_path):
