@@ -98,9 +98,10 @@ def build(
     from repo2ctx.teacher_client import endpoint_from_environment
     from repo2ctx.teaching import TeacherOptions
 
+    _check_named(tokenizer)
     overrides: dict[str, dict[str, Any]] = {
-        "pack": {"lengths": lengths} if lengths else {},
-        "tokens": {"tokenizer": tokenizer} if tokenizer else {},
+        "pack": {"lengths": lengths} if lengths is not None else {},
+        "tokens": {"tokenizer": tokenizer} if tokenizer is not None else {},
         "order": {"method": order} if order else {},
     }
     resolved = load_config(config, overrides)
@@ -160,10 +161,11 @@ def pack(
     from repo2ctx.repack import repack
     from repo2ctx.tables import print_result
 
-    if not lengths and not tokenizer:
+    _check_named(tokenizer)
+    if lengths is None and tokenizer is None:
         raise UsageError("pack: nothing to do; give --lengths, --tokenizer or both")
-    wanted = parse_lengths(lengths) if lengths else ()
-    tokens = TokensConfig(tokenizer=tokenizer) if tokenizer else None
+    wanted = parse_lengths(lengths) if lengths is not None else ()
+    tokens = TokensConfig(tokenizer=tokenizer) if tokenizer is not None else None
     with ProgressReporter(quiet) as reporter:
         kept = None if no_cache else cache or default_cache()
         result = repack(out, wanted, tokens, replace, workers or default_workers(), kept, reporter)
@@ -314,10 +316,15 @@ def summarize(
     from repo2ctx.summarize import summarize as run_summarize
 
     chosen = model or default_model(Path("outputs"))
-    room = parse_length(length) if length else None
+    room = parse_length(length) if length is not None else None
     with ProgressReporter(quiet) as reporter:
         found = run_summarize(path, chosen, style.value, room, max_new_tokens, reporter)
     print(printable_json(asdict(found)) if form is SummaryFormat.json else as_markdown(found))
+
+
+def _check_named(tokenizer: str | None) -> None:
+    if tokenizer is not None and not tokenizer.strip():
+        raise UsageError("--tokenizer: names none; give one, or leave it out")
 
 
 def _field(text: str) -> str:

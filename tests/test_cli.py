@@ -140,6 +140,22 @@ def test_a_failed_repository_ends_with_1_after_the_rest(repo, tmp_path):
     ("args", "says"),
     [
         (["build", "--repos", "LIST", "--out", "OUT", "--lengths", "8q"], "length '8q'"),
+        (["build", "--repos", "LIST", "--out", "OUT", "--lengths", ""], "length '': expected a number such as 8k"),
+        (["build", "--repos", "LIST", "--out", "OUT", "--lengths", "8k,"], "length '': expected a number such as 8k"),
+        (
+            ["build", "--repos", "LIST", "--out", "OUT", "--lengths", "٢٠٤٨"],
+            "length '٢٠٤٨': expected a number such as 8k",
+        ),
+        (
+            ["build", "--repos", "LIST", "--out", "OUT", "--lengths", "２k"],
+            "length '２k': expected a number such as 8k",
+        ),
+        (["build", "--repos", "LIST", "--out", "OUT", "--lengths", "32\u212a"], "expected a number such as 8k"),
+        (["build", "--repos", "LIST", "--out", "OUT", "--lengths", "1" * 6000], f"length '{'1' * 40}': expected"),
+        (["build", "--repos", "LIST", "--out", "OUT", "--tokenizer", ""], "--tokenizer: names none"),
+        (["pack", "OUT", "--lengths", ""], "length '': expected a number such as 8k"),
+        (["pack", "OUT", "--tokenizer", " ", "--replace"], "--tokenizer: names none"),
+        (["pack", "OUT"], "nothing to do"),
         (["build", "--repos", "LIST", "--out", "OUT", "--tokenizer", "tiktoken:x"], "no such encoding"),
         (["build", "--repos", "MISSING", "--out", "OUT"], "check --repos"),
         (["build", "--repos", "BAD", "--out", "OUT"], "bad.txt:2: "),
@@ -264,6 +280,18 @@ def test_a_hostile_local_config_is_never_read(repo, tmp_path):
     (repo / ".git" / "config").write_text((repo / ".git" / "config").read_text() + "\n[broken\n")
     assert run("graph", repo).returncode == 0
     assert not trap.exists()
+
+
+def test_the_module_is_the_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "repo2ctx", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == run("--version").stdout
+    done = subprocess.run(
+        [sys.executable, "-m", "repo2ctx", "order", "/nowhere"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "no such directory" in done.stderr
 
 
 def test_help_and_version():
