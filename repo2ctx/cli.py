@@ -19,7 +19,7 @@ import yaml
 
 from repo2ctx import __version__
 from repo2ctx.errors import Repo2CtxError, UsageError
-from repo2ctx.progress import printable
+from repo2ctx.progress import printable, printable_json
 from repo2ctx.records import OrderMethod
 
 app = typer.Typer(
@@ -98,9 +98,10 @@ def build(
     from repo2ctx.teacher_client import endpoint_from_environment
     from repo2ctx.teaching import TeacherOptions
 
+    _check_named(tokenizer)
     overrides: dict[str, dict[str, Any]] = {
-        "pack": {"lengths": lengths} if lengths else {},
-        "tokens": {"tokenizer": tokenizer} if tokenizer else {},
+        "pack": {"lengths": lengths} if lengths is not None else {},
+        "tokens": {"tokenizer": tokenizer} if tokenizer is not None else {},
         "order": {"method": order} if order else {},
     }
     resolved = load_config(config, overrides)
@@ -111,7 +112,8 @@ def build(
     specs, notices = read_list(repos)
     if dry_run:
         print(yaml.safe_dump(resolved.model_dump(mode="json"), sort_keys=False), end="")
-        print("repositories:", *(f"- {s.name}" + (f"@{s.ref}" if s.ref else "") for s in specs), sep="\n")
+        listed = (s.name + (f"@{s.ref}" if s.ref else "") for s in specs)
+        print("repositories:", *(f"- {printable(name)}" for name in listed), sep="\n")
         return
     kept = None if no_cache else cache or default_cache()
     teacher = None
@@ -159,10 +161,11 @@ def pack(
     from repo2ctx.repack import repack
     from repo2ctx.tables import print_result
 
-    if not (lengths or tokenizer or replace):
+    _check_named(tokenizer)
+    if lengths is None and tokenizer is None and not replace:
         raise UsageError("pack: nothing to do; give --lengths, --tokenizer, or --replace to make all rows anew")
-    wanted = parse_lengths(lengths) if lengths else ()
-    tokens = TokensConfig(tokenizer=tokenizer) if tokenizer else None
+    wanted = parse_lengths(lengths) if lengths is not None else ()
+    tokens = TokensConfig(tokenizer=tokenizer) if tokenizer is not None else None
     with ProgressReporter(quiet) as reporter:
         kept = None if no_cache else cache or default_cache()
         result = repack(out, wanted, tokens, replace, workers or default_workers(), kept, reporter)
@@ -188,7 +191,7 @@ def graph(
         raise UsageError("--unresolved has no dot form; give --format tsv or json")
     found = inspection.graph_of(path, identity, unresolved)
     if unresolved and form is GraphFormat.json:
-        print(_json([{"from": u.source, "line": u.line, "name": u.name} for u in found.unresolved]))
+        print(printable_json([{"from": u.source, "line": u.line, "name": u.name} for u in found.unresolved]))
     elif unresolved:
         for item in found.unresolved:
             print(_field(item.source), item.line, _field(item.name), sep="\t")
@@ -197,7 +200,7 @@ def graph(
             print(_field(edge.source), _field(edge.target), edge.kind, edge.strength, sep="\t")
     elif form is GraphFormat.json:
         rows = [{"from": e.source, "to": e.target, "kind": e.kind, "strength": e.strength} for e in found.edges]
-        print(_json(rows))
+        print(printable_json(rows))
     else:
         print("digraph {")
         for edge in found.edges:
@@ -219,16 +222,16 @@ def order(
 
     found = inspection.order_of(path, identity, method)
     if paths and as_json:
-        print(_json([p.path for p in found]))
+        print(printable_json([p.path for p in found]))
     elif paths:
         for placed in found:
             print(_field(placed.path))
     elif as_json:
         rows = [{"position": p.position, "path": p.path, "rank": p.rank, "why": p.why} for p in found]
-        print(_json(rows))
+        print(printable_json(rows))
     else:
         for p in found:
-            print(f"{p.position:>6}  {p.rank:.6f}  {_field(p.path)}  ({p.why})")
+            print(f"{p.position:>6}  {p.rank:.6f}  {_field(p.path)}  ({printable(p.why)})")
 
 
 @app.command()
@@ -261,7 +264,7 @@ def verify(
     with ProgressReporter(quiet) as reporter:
         found = run_verify(out, reporter)
     if as_json:
-        print(_json(asdict(found)))
+        print(printable_json(asdict(found)))
     else:
         for problem in found.problems:
             print(printable(problem))
@@ -313,16 +316,15 @@ def summarize(
     from repo2ctx.summarize import summarize as run_summarize
 
     chosen = model or default_model(Path("outputs"))
-    room = parse_length(length) if length else None
+    room = parse_length(length) if length is not None else None
     with ProgressReporter(quiet) as reporter:
         found = run_summarize(path, chosen, style.value, room, max_new_tokens, reporter)
-    print(_json(asdict(found)) if form is SummaryFormat.json else as_markdown(found))
+    print(printable_json(asdict(found)) if form is SummaryFormat.json else as_markdown(found))
 
 
-def _json(value: Any) -> str:
-    """JSON that a person can read and that cannot steer a terminal: what is not printable is escaped."""
-    text = json.dumps(value, ensure_ascii=False, indent=1)
-    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+def _check_named(tokenizer: str | None) -> None:
+    if tokenizer is not None and not tokenizer.strip():
+        raise UsageError("--tokenizer: names none; give one, or leave it out")
 
 
 def _field(text: str) -> str:
@@ -338,8 +340,8 @@ def _run(command: Callable[[], object]) -> int:
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except Repo2CtxError as error:
-        for text in str(error).splitlines():
-            print(f"repo2ctx: {printable(text)}", file=sys.stderr)
+        for problem in error.args:
+            print(f"repo2ctx: {printable(problem)}", file=sys.stderr)
         return error.exit_code
     except _COMMAND_LINE_ERROR as error:
         error.show()  # type: ignore[attr-defined]

@@ -29,10 +29,12 @@ _FEWEST_ANSWERS = 8  # answers that a teacher's context must have room for: fewe
 
 def parse_length(text: str | int) -> int:
     """Tokens of a length: "32k" is 32,768, "1m" is 1,048,576, a plain number is itself. Raises ConfigError."""
-    match = re.fullmatch(r"(\d+)([km]?)", str(text).strip().lower())
-    value = int(match[1]) * _UNITS[match[2]] if match else 0
+    match = re.fullmatch(r"([0-9]{1,12})([km]?)", str(text).strip(), re.IGNORECASE | re.ASCII)
+    value = int(match[1]) * _UNITS[match[2].lower()] if match else 0
     if not MIN_LENGTH <= value <= MAX_LENGTH:
-        raise ConfigError(f"length {str(text)!r}: expected a number such as 8k, 32k or 1m, from {MIN_LENGTH} to 16m")
+        raise ConfigError(
+            f"length {str(text)[:40]!r}: expected a number such as 8k, 32k or 1m, from {MIN_LENGTH} to 16m"
+        )
     return value
 
 
@@ -294,7 +296,7 @@ def read_config(model: type[M], path: Path | None, overrides: Mapping[str, Any])
     except UnicodeEncodeError as error:
         raise ConfigError(f"{where}: a value holds half of a surrogate pair; write the character whole") from error
     except ValidationError as error:
-        raise ConfigError("\n".join(f"{where}: {_explain(model, e)}" for e in error.errors())) from error
+        raise ConfigError(*(f"{where}: {_explain(model, e)}" for e in error.errors())) from error
 
 
 def _explain(model: type[BaseModel], error: Any) -> str:

@@ -193,6 +193,8 @@ def read_manifest(out: Path) -> dict[str, Any]:
         unfinished = (out / ".build").is_dir()
         way = "run the same `repo2ctx build` again to finish it" if unfinished else "give the --out of a finished build"
         raise OutputError(f"{out}: no {MANIFEST}; {way}") from error
+    except NotADirectoryError as error:
+        raise OutputError(f"{out}: is a file, no output of a build; give the --out of a finished build") from error
     except OSError as error:
         raise OutputError(f"{path}: cannot be read ({error.strerror}); {rebuild(out)}") from error
     except ManifestError as error:

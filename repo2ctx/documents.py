@@ -24,7 +24,7 @@ from repo2ctx.leakage import in_context
 from repo2ctx.packing import PARTS
 from repo2ctx.records import Document, Span
 from repo2ctx.schema import PACKED, packed_batch, target_text
-from repo2ctx.shards import ShardWriter, finish_folder, partial_folder, write_json
+from repo2ctx.shards import ShardWriter, finish_folder, partial_folder, reading_folder, write_json
 from repo2ctx.tokens import Tokenizer, load_tokenizer
 
 _SHORTEST = 1 << 10
@@ -141,14 +141,17 @@ def leaks(document: Document, target: str, tokenizer: Tokenizer, config: Leakage
 
 
 def read_fit_summary(folder: Path) -> FitSummary:
-    found = json.loads((folder / "summary.json").read_text("utf-8"))
-    documents = {name: [Made(**made) for made in documents] for name, documents in found["documents"].items()}
-    return FitSummary(documents, found["refused"], found["notice"])
+    """What `fit_repository` made there. Raises OutputError if it is damaged."""
+    with reading_folder(folder):
+        found = json.loads((folder / "summary.json").read_text("utf-8"))
+        documents = {name: [Made(**made) for made in documents] for name, documents in found["documents"].items()}
+        return FitSummary(documents, found["refused"], found["notice"])
 
 
 def read_document(folder: Path, length: str, number: int) -> Document:
     """Document `number` of a length that `fit_repository` wrote."""
-    batch = next(islice(stream_batches(folder / length), number, None))
+    with reading_folder(folder):
+        batch = next(islice(stream_batches(folder / length), number, None))
     segment = batch.column("segments")[0].as_py()[0]
     spans = [
         Span(s["path"], s["start"], s["end"], s["fidelity"], s["text_sha256"]) for s in batch.column("spans")[0].as_py()

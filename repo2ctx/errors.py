@@ -10,11 +10,14 @@ from pathlib import Path
 
 
 class Repo2CtxError(Exception):
-    """Base of every error raised on purpose; its text is one line fit to show a user."""
+    """Base of every error raised on purpose. Its arguments are problems, of which each is told in a line of its own."""
 
     exit_code = 1
     ends_build = False
     """Whether the next repository would meet it too."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.args))
 
 
 class UsageError(Repo2CtxError):

@@ -31,7 +31,8 @@ _TOO_FEW = 4  # blobs: an example of three files says nothing
 _MOST_ORIGINS = 20
 
 BlobIds = npt.NDArray[np.uint64]
-By = Literal["name", "family", "root", "blobs"]
+By = Literal["name", "family", "family-name", "family-root", "root", "blobs"]
+"""What ties two. family-name, family-root: the earlier family of one is named like the other, or like its root commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +99,25 @@ def _same(members: Sequence[Member]) -> Iterator[Tie]:
     """Ties by what only one family has. A family may be named like a root commit or a repository: it is then theirs."""
     first: dict[str | bytes, int] = {}
     for index, member in enumerate(members):
-        keys: list[tuple[By, str | bytes]] = [("name", member.name), *(("root", root) for root in member.roots)]
-        if member.earlier:
-            keys.append(("family", member.earlier))
+        keys: list[str | bytes] = [member.name, *member.roots, *filter(None, [member.earlier])]
         if len(member.blobs) >= _TOO_FEW:
-            keys.append(("blobs", member.blobs.tobytes()))
-        for by, key in keys:
+            keys.append(member.blobs.tobytes())
+        for key in keys:
             if (earlier := first.setdefault(key, index)) != index:
-                yield Tie(earlier, index, by)
+                yield Tie(earlier, index, _by(key, members[earlier], member))
+
+
+def _by(key: str | bytes, one: Member, other: Member) -> By:
+    """What a key is to both who have it."""
+    if isinstance(key, bytes):
+        return "blobs"
+    if key == one.name == other.name:
+        return "name"
+    if key in one.roots and key in other.roots:
+        return "root"
+    if key == one.earlier == other.earlier:
+        return "family"
+    return "family-name" if key in (one.name, other.name) else "family-root"
 
 
 def _needed(sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -144,7 +144,7 @@ def example(out: Path, identity: str | None, length: str | None, full: bool) -> 
     """One repository's document, its target, and what was left out, as text."""
     dataset = Dataset(out)
     repository = find(dataset, identity)
-    lines = list(_describe(repository))
+    lines = [printable(line) for line in _describe(repository)]
     names = sorted({t.split("/")[1] for t in dataset.tables() if t.startswith("packed/")}, key=parse_length)
     if not names:
         return "\n".join([*lines, "", "no packed rows"])
@@ -159,7 +159,7 @@ def example(out: Path, identity: str | None, length: str | None, full: bool) -> 
     segment = row["segments"][number]
     spans = [s for s in row["spans"] if s["segment"] == number]
     lines += ["", f"{table}, row {index}, segment {number + 1} of {len(row['segments'])}"]
-    lines += _listing(dataset, repository["id"], segment, spans)
+    lines += map(printable, _listing(dataset, repository["id"], segment, spans))
     tokenizer = load_tokenizer(TokensConfig.model_validate(dataset.manifest["config"]["tokens"]))
     context = tokenizer.decode(row["input_ids"][segment["start"] : segment["target_start"]])
     target = tokenizer.decode(row["input_ids"][segment["target_start"] : segment["target_end"]])
@@ -196,7 +196,7 @@ def _describe(repository: dict[str, Any]) -> Iterator[str]:
         yield "target      none, so no row"
     for considered in repository["considered"]:
         if considered["fate"] != CHOSEN:
-            yield f"            {considered['style']} from {printable(considered['source'])}: {printable(considered['fate'])}"
+            yield f"            {considered['style']} from {considered['source']}: {considered['fate']}"
 
 
 def _locate(dataset: Dataset, length: str, repository: str) -> tuple[str, int, int] | None:
@@ -224,14 +224,14 @@ def _listing(dataset: Dataset, repository: str, segment: dict[str, int], spans: 
     counts = Counter(s["fidelity"] for s in spans)
     parts = [f"{counts[fidelity]:,} {said}" for fidelity, said in _HELD.items() if counts[fidelity]]
     yield f"{segment['target_end'] - segment['start']:,} tokens, {target:,} of them the target; files: {', '.join(parts)}"
-    entries = [f"  {s['end'] - s['start']:>9,}  {_MARK[s['fidelity']]:<9}  {printable(s['path'])}" for s in held]
+    entries = [f"  {s['end'] - s['start']:>9,}  {_MARK[s['fidelity']]:<9}  {s['path']}" for s in held]
     if len(entries) > 2 * _SHOWN_FILES:
         middle = [f"             … {len(entries) - 2 * _SHOWN_FILES:,} more …"]
         entries = entries[:_SHOWN_FILES] + middle + entries[-_SHOWN_FILES:]
     yield from entries
     if left_out:
         yield f"left out {len(left_out):,} files, of which the row says nothing, highest rank first:"
-        yield from (f"  {f['size']:>9,} bytes  {printable(f['path'])}" for f in left_out[:_SHOWN_FILES])
+        yield from (f"  {f['size']:>9,} bytes  {f['path']}" for f in left_out[:_SHOWN_FILES])
 
 
 def _safe(text: str) -> str:

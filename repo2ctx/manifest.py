@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from repo2ctx.config import BuildConfig
+from repo2ctx.config import BuildConfig, length_name
 from repo2ctx.families import By
 
 _SEAL = "manifest_sha256"
@@ -24,7 +24,10 @@ _SEAL = "manifest_sha256"
 _SEAL_LINE = re.compile(rb'^ "' + _SEAL.encode() + rb'": "([0-9a-f]{64})"', re.MULTILINE)
 _SHOWN = 3  # problems of a shape that are told
 
-Count = Annotated[int, Field(ge=0)]
+_MOST = 2**63 - 1  # what a column, a file or a map can count
+
+Count = Annotated[int, Field(ge=0, le=_MOST)]
+Some = Annotated[int, Field(ge=1, le=_MOST)]
 Counts = dict[str, Count]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 TableName = Annotated[str, Field(pattern=r"^(repositories|files|edges|packed/[0-9]+[km]?/(train|validation|test))$")]
@@ -42,7 +45,8 @@ def sealed(manifest: Mapping[str, Any]) -> str:
 
 
 def parse_manifest(data: bytes, schema_version: int) -> dict[str, Any]:
-    """The manifest in a file's bytes. Raises ManifestError unless it is sealed, of this version and consistent in itself."""
+    """The manifest in a file's bytes. What its configuration does not name has its default: another repo2ctx of this schema
+    may have had fewer keys. Raises ManifestError unless it is sealed, of this version and consistent in itself."""
     try:
         manifest: Any = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -54,11 +58,10 @@ def parse_manifest(data: bytes, schema_version: int) -> dict[str, Any]:
     if not is_sealed(data):
         raise ManifestError("was damaged or changed after it was written: its own hash does not match")
     try:
-        _Manifest.model_validate(manifest)
+        config = _Manifest.model_validate(manifest).build_config()
     except ValidationError as error:
         raise ManifestError(f"is damaged: {_told(error)}") from error
-    found: dict[str, Any] = manifest
-    return found
+    return {**manifest, "config": config.model_dump(mode="json")}
 
 
 def is_sealed(data: bytes) -> bool:
@@ -68,6 +71,10 @@ def is_sealed(data: bytes) -> bool:
         return False
     start, end = found[0].span(1)
     return hashlib.sha256(data[:start] + data[end:]).hexdigest().encode() == found[0][1]
+
+
+def _few(names: Iterable[str]) -> str:
+    return ", ".join(name[:20] for name in sorted(names)[:10]) or "none"
 
 
 def _told(error: ValidationError) -> str:
@@ -91,7 +98,7 @@ class _Shard(_Part):
     bytes: Count
     sha256: Digest
     offsets: list[Count]
-    batch_rows: list[Annotated[int, Field(ge=1)]]
+    batch_rows: list[Some]
 
     @model_validator(mode="after")
     def _adds_up(self) -> _Shard:
@@ -107,7 +114,7 @@ class _Place(_Part):
 
     shard: Count
     batch: Count
-    batches: Annotated[int, Field(ge=1)]
+    batches: Some
 
 
 class _Repository(_Part):
@@ -194,10 +201,14 @@ class _Manifest(_Part):
 
     @model_validator(mode="after")
     def _agrees(self) -> _Manifest:
-        _check_config(self.config, self.config_sha256)
+        lengths = set(map(length_name, self.build_config().pack.lengths))
+        if self.summary.packed.keys() != lengths:
+            raise ValueError(f"summary.packed: has the lengths {_few(self.summary.packed)}; the config {_few(lengths)}")
         if missing := {"repositories", "files", "edges"} - self.tables.keys():
             raise ValueError(f"tables: {', '.join(sorted(missing))} is missing")
         for table, shards in self.tables.items():
+            if table.startswith("packed/") and table.split("/")[1] not in lengths:
+                raise ValueError(f"tables: {table} is of no length of the config, which has {_few(lengths)}")
             for number, shard in enumerate(shards):
                 # Every path is known beforehand, so that none can lead anywhere else.
                 if shard.path != (wanted := f"{table}/{number:05d}.arrow"):
@@ -211,19 +222,25 @@ class _Manifest(_Part):
             raise ValueError(f"left_out: {min(unknown)[:100]!r} is not in the list")
         return self
 
+    def build_config(self) -> BuildConfig:
+        """The configuration, whole. What is written must be what it would be written as: nothing is read in two ways."""
+        text = json.dumps(self.config, sort_keys=True)
+        if hashlib.sha256(text.encode()).hexdigest() != self.config_sha256:
+            raise ValueError("config: is not the one that config_sha256 names")
+        try:
+            config = BuildConfig.model_validate(self.config)
+        except ValidationError as error:
+            raise ValueError(f"config: {_told(error)}") from error
+        dumped = config.model_dump(mode="json")
+        for section, values in self.config.items():
+            for key, value in values.items():
+                if json.dumps(value, sort_keys=True) != (whole := json.dumps(dumped[section][key], sort_keys=True)):
+                    raise ValueError(f"config.{section}.{key}: is {json.dumps(value)[:100]}, not {whole[:100]}")
+        return config
+
     def units_left_out(self) -> set[str]:
         """Every unit that `left_out` names."""
         return {unit for entry in self.left_out for unit in (entry.unit, *(tie.unit for tie in entry.ties))}
-
-
-def _check_config(config: Mapping[str, Any], digest: str) -> None:
-    text = json.dumps(config, sort_keys=True)
-    if hashlib.sha256(text.encode()).hexdigest() != digest:
-        raise ValueError("config: is not the one that config_sha256 names")
-    try:
-        BuildConfig.model_validate(config)
-    except ValidationError as error:
-        raise ValueError(f"config: {_told(error)}") from error
 
 
 def _check_places(table: str, shards: Sequence[_Shard], places: Iterable[Sequence[_Place]]) -> None:

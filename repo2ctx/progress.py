@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from types import TracebackType
-from typing import Protocol
+from typing import Any, Protocol
 
 from rich.console import Console
 from rich.markup import escape
@@ -68,5 +69,17 @@ class ProgressReporter:
 
 
 def printable(text: str) -> str:
-    """Text that cannot steer a terminal: control characters, which names and messages may hold, are escaped."""
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+    """Text that cannot steer a terminal, as one line: control characters and line breaks, which names and messages may hold, are
+    escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def printable_lines(text: str) -> str:
+    """The same of text whose lines are to be seen as they are: with a name in it, they could be forged."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def printable_json(value: Any) -> str:
+    """JSON that a person can read and that cannot steer a terminal: what is not printable is escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=1)
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)

@@ -19,6 +19,7 @@ imported by `for_torch` alone; in the workers of its DataLoader, where it is loa
 from __future__ import annotations
 
 import itertools
+import operator
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from torch.utils.data import IterableDataset
 
 _STATE_VERSION = 1
+_END = 1 << 63  # positions lie below it: more rows than anything deals
 
 
 class Order:
@@ -105,19 +107,22 @@ class RowReader:
         worker: tuple[int, int] | None = None,
     ):
         dataset = data if isinstance(data, Dataset) else Dataset(Path(data))
-        _check_numbers(rank, world, seed, epochs, batch_size, worker)
+        self.rank, self.world = _rank_of(rank, world)
+        self.epochs = None if epochs is None else _number("epochs", epochs, 1, ", or None for no end")
+        self.batch_size = _number("batch_size", batch_size, 1, ": the DataLoader's; 1 where it has None")
+        self.worker = None if worker is None else _worker_of(worker)
+        if isinstance(columns, str):
+            raise ConfigError(f"columns {columns!r}: give a tuple of names, such as ({columns!r},)")
         if unknown := [name for name in columns if name not in PACKED.names]:
             raise ConfigError(f"columns: packed rows have no {unknown[0]!r}; they have {', '.join(PACKED.names)}")
         self.name, self.columns = f"{dataset.out}, {table}", tuple(columns)
-        self.rank, self.world, self.epochs = rank, world, epochs
-        self.batch_size, self.worker = batch_size, worker
         self.digest = dataset.digest(table)
         self._table = dataset.packed(table)
         self.rows = self._table.rows
         if not self.rows or not table.startswith("packed/"):
             tables = [t for t in dataset.tables() if t.startswith("packed/")]
             raise ConfigError(f"{dataset.out} has no packed rows in {table}; it has {', '.join(tables) or 'none'}")
-        self._order = Order(self.rows, seed, shuffle)
+        self._order = Order(self.rows, _number("seed", seed, 0), bool(shuffle))
         self._start = self._given = 0
         self._ended = False
 
@@ -168,6 +173,7 @@ class RowReader:
 
     def state_after(self, taken: int) -> dict[str, Any]:
         """The state when every rank has taken `taken` rows since the reader was made, or last set."""
+        taken = _number("taken", taken, 0)
         position = self._start + taken * self.world
         return {
             "version": _STATE_VERSION,
@@ -182,8 +188,7 @@ class RowReader:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state, whatever the rank and world that it was saved by. Raises ConfigError if it is not of these rows."""
-        position = state.get("position") if isinstance(state, Mapping) else None
-        if not isinstance(position, int) or position < 0 or state.get("version") != _STATE_VERSION:
+        if not isinstance(state, Mapping) or state.get("version") != _STATE_VERSION:
             raise ConfigError(
                 f"{self.name}: the state is none of this version's RowReader; give what `state_dict` returned, or start "
                 "without a state"
@@ -200,7 +205,18 @@ class RowReader:
                     f"{self.name}: the state was saved with {name}={state.get(name)}, and this reader has {name}={here}; "
                     f"make it with {name}={state.get(name)}, or start without a state"
                 )
-        if state.get("next_row") != self.row_at(position):
+        position = state.get("position")
+        if type(position) is not int or not 0 <= position < _END:
+            raise ConfigError(
+                f"{self.name}: the state was changed: its position is {position!r:.40}, no number of rows; give what "
+                "`state_dict` returned, or start without a state"
+            )
+        if state.get("next_row") != (here := self.row_at(position)):
+            if not self._order.shuffle or state.get("numpy") == np.__version__:
+                raise ConfigError(
+                    f"{self.name}: the state was changed: at its position, {position}, stands row {here}, and it says "
+                    f"{str(state.get('next_row'))[:40]}; give what `state_dict` returned, or start without a state"
+                )
             raise ConfigError(
                 f"{self.name}: numpy {np.__version__} shuffles otherwise than numpy {state.get('numpy')}, with which the state "
                 "was saved; install that one, or start without a state"
@@ -215,16 +231,32 @@ class RowReader:
         return cast("IterableDataset[dict[str, Any]]", self)
 
 
-def _check_numbers(
-    rank: int, world: int, seed: int, epochs: int | None, batch_size: int, worker: tuple[int, int] | None
-) -> None:
-    if not 0 <= rank < world:
-        raise ConfigError(f"rank {rank} of {world}: ranks count from 0, so give world=1 or more, and a rank below it")
-    if worker is not None and not 0 <= worker[0] < worker[1]:
+def _number(name: str, value: object, least: int, more: str = "") -> int:
+    """A whole number of any type, as an int, which JSON can hold."""
+    try:
+        number = int(operator.index(value))  # type: ignore[arg-type]
+    except TypeError as error:
+        raise ConfigError(f"{name} {value!r}: give a whole number, {least} or more{more}") from error
+    if number < least:
+        raise ConfigError(f"{name} {number}: give {least} or more{more}")
+    return number
+
+
+def _rank_of(rank: object, world: object) -> tuple[int, int]:
+    try:
+        number, of = (int(operator.index(value)) for value in (rank, world))  # type: ignore[arg-type]
+    except TypeError as error:
+        raise ConfigError(f"rank {rank!r} of {world!r}: give whole numbers") from error
+    if not 0 <= number < of:
+        raise ConfigError(f"rank {number} of {of}: ranks count from 0, so give world=1 or more, and a rank below it")
+    return number, of
+
+
+def _worker_of(worker: tuple[int, int]) -> tuple[int, int]:
+    try:
+        number, of = (int(operator.index(value)) for value in worker)
+    except (TypeError, ValueError):
+        number, of = 0, 0
+    if not 0 <= number < of:
         raise ConfigError(f"worker {worker}: give (number, of how many), the number counted from 0 and below the other")
-    if seed < 0:
-        raise ConfigError(f"seed {seed}: give 0 or more")
-    if epochs is not None and epochs < 1:
-        raise ConfigError(f"epochs {epochs}: give 1 or more, or None for no end")
-    if batch_size < 1:
-        raise ConfigError(f"batch_size {batch_size}: give the DataLoader's; 1 where it has None")
+    return number, of

@@ -73,7 +73,7 @@ def read_list(path: Path) -> tuple[list[RepoSpec], list[str]]:
         else:
             notices.append(f"{path}:{number}: repeats line {earlier.line}; skipped")
     if problems:
-        raise ListError("\n".join(problems))
+        raise ListError(*problems)
     if not specs:
         raise ListError(f"{path}: the list names no repository; {_EXPECTED}")
     return specs, notices

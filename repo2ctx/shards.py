@@ -10,8 +10,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from repo2ctx.errors import OutputError
 from repo2ctx.mapped import Shard
 
 
@@ -188,6 +189,21 @@ def finish_folder(aside: Path, folder: Path) -> None:
     sync_directory(aside)
     aside.rename(folder)
     sync_directory(folder.parent)
+
+
+@contextmanager
+def reading_folder(folder: Path) -> Iterator[None]:
+    """Tell of what cannot be in a folder that was finished: something else has damaged it."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, AttributeError, StopIteration, RecursionError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None and not isinstance(error, FileNotFoundError):
+            raise  # what the disk says; Arrow's own errors have no number
+        if not folder.exists():
+            raise
+        raise OutputError(
+            f"{folder}: is damaged; remove it and run the same command again: it alone is made anew"
+        ) from error
 
 
 def make_folder(path: Path, root: Path) -> None:

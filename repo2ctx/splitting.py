@@ -221,6 +221,8 @@ def assign(
 _BY: dict[By, str] = {
     "name": "they have one name",
     "family": "they were one family in the earlier build",
+    "family-name": "in the earlier build, one of them was in the family that has the other's name",
+    "family-root": "in the earlier build, one of them was in the family that has the other's root commit",
     "root": "they share a root commit",
     "blobs": "they share {share:.0%} of the files of the smaller one",
 }

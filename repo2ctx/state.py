@@ -7,7 +7,6 @@ them. `OUT/.build/state.json` says which build is under way, the manifest which 
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import json
 import shutil
@@ -15,7 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from repo2ctx import __version__
 from repo2ctx.card import CARD
@@ -23,6 +24,7 @@ from repo2ctx.config import BuildConfig
 from repo2ctx.dataset import Dataset, read_manifest
 from repo2ctx.engine import DISK_FULL, Outcome
 from repo2ctx.errors import OutputError, rebuild
+from repo2ctx.locking import HeldElsewhereError, held
 from repo2ctx.manifest import sealed
 from repo2ctx.progress import Reporter
 from repo2ctx.prompt import PROMPT_VERSION
@@ -44,6 +46,27 @@ _WAYS = {
 _ASSIGNED = (
     "assigned"  # in the state: families and splits that stay; the manifest that tells them goes before the next comes
 )
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(strict=True)
+    name: str
+    ref: str | None
+    split: str | None
+    unit: str
+
+
+class _State(BaseModel):
+    """The shape of a state, whatever repo2ctx wrote it: what is in it is compared with what is to be built."""
+
+    model_config = ConfigDict(strict=True)
+    tool: str
+    schema_version: int
+    prompt_version: int
+    tokenizer_fingerprint: str
+    config: dict[str, dict[str, Any]]
+    listed: list[_Entry] = Field(alias="list")
+    assigned: dict[str, Annotated[list[str], Field(min_length=2, max_length=2)]] = {}
 
 
 def unit_key(spec: RepoSpec) -> str:
@@ -123,13 +146,13 @@ def _splits_of(out: Path, manifest: dict[str, Any]) -> dict[str, list[str]]:
 
 def _read_state(path: Path) -> dict[str, Any]:
     try:
-        state = json.loads(path.read_text("utf-8"))
-        if {"config", "list", "tool"} <= state.keys():
-            found: dict[str, Any] = state
-            return found
-    except (ValueError, AttributeError):
-        pass
-    raise OutputError(f"{path}: is damaged; remove {path.parent.parent} and run the same `repo2ctx build` again")
+        state: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        _State.model_validate(state)
+        return state
+    except (ValueError, RecursionError) as error:
+        raise OutputError(
+            f"{path}: is damaged; remove {path.parent.parent} and run the same `repo2ctx build` again"
+        ) from error
 
 
 def _check_shards(out: Path, manifest: dict[str, Any]) -> None:
@@ -180,28 +203,33 @@ def _differences(earlier: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
 
 @contextmanager
 def locked(out: Path) -> Iterator[None]:
-    """Only one build works in a directory at a time."""
-    work = out / WORK
-    work.mkdir(parents=True, exist_ok=True)
-    sync_directory(out)
-    with suppress(PermissionError):  # a folder above may be one that we cannot read
-        sync_directory(out.absolute().parent)
-    with (work / _LOCK).open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise OutputError(f"{out}: another build is at work here; wait for it, or give another --out") from error
-        try:
-            yield
-        except OSError as error:
-            if not (work / _LOCK).exists():
-                raise _vanished(out) from error
-            raise
-        finally:
-            # A finished build leaves nothing here; one that was refused leaves what it found.
-            leftover = list(work.iterdir()) if work.exists() else []
-            if [p.name for p in leftover] == [_LOCK]:
-                shutil.rmtree(work)
+    """Only one build works in a directory at a time. A finished one leaves nothing here; one that was refused, what it found."""
+    lock = out / WORK / _LOCK
+    _check_place(lock.parent)
+    try:
+        with held(lock):
+            sync_directory(out)
+            with suppress(PermissionError):  # a folder above may be one that we cannot read
+                sync_directory(out.absolute().parent)
+            try:
+                yield
+            except OSError as error:
+                if not lock.exists():
+                    raise _vanished(out) from error
+                raise
+    except HeldElsewhereError as error:
+        raise OutputError(f"{out}: another build is at work here; wait for it, or give another --out") from error
+
+
+def _check_place(path: Path) -> None:
+    """Raise OutputError if what is there makes a directory impossible."""
+    for place in (path, *path.parents):
+        if place.is_dir():
+            return
+        if place.is_symlink() and not place.exists():
+            raise OutputError(f"{place}: is a link that leads nowhere; mend or remove it, or give another --out")
+        if place.exists():
+            raise OutputError(f"{place}: is a file, where a directory is to be; move it away, or give another --out")
 
 
 def _vanished(out: Path) -> OutputError:
@@ -256,7 +284,8 @@ def finish(out: Path, manifest: Mapping[str, Any], keep_work: bool) -> None:
 
 
 def clear(out: Path) -> None:
-    """Remove what a build was made from. Units and documents lose their names first: half of one must not be taken for whole."""
+    """Remove what a build was made from, but the lock, which its holder removes at the end. Units and documents lose their names
+    first: half of one must not be taken for whole."""
     work = out / WORK
     for name in (UNITS, DOCUMENTS):
         gone = work / f"{_GONE}{name}"
@@ -264,7 +293,10 @@ def clear(out: Path) -> None:
         if (work / name).exists():
             (work / name).rename(gone)
     sync_directory(work)
-    shutil.rmtree(work, ignore_errors=True)  # the next run takes what may be left
+    for path in [p for p in work.iterdir() if p.name != _LOCK]:
+        shutil.rmtree(path, ignore_errors=True)  # the next run takes what may be left
+        with suppress(OSError):
+            path.unlink()
 
 
 def failed(outcome: Outcome[Any], failure: Failure, out: Path, reporter: Reporter) -> Failure:

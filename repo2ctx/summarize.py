@@ -26,7 +26,7 @@ from repo2ctx.models import (
     read_settings,
 )
 from repo2ctx.packing import PATH
-from repo2ctx.progress import Reporter, printable
+from repo2ctx.progress import Reporter, printable, printable_lines
 from repo2ctx.prompt import PROMPT_VERSION
 from repo2ctx.repolist import parse_plain
 from repo2ctx.safegit import isolate_environment
@@ -168,9 +168,9 @@ def as_markdown(found: Summary) -> str:
     """The summary, then what it rests on."""
     left = len(found.files_left_out)
     lines = [
-        printable(found.summary) + ("" if found.complete else " […]"),
+        printable_lines(found.summary) + ("" if found.complete else " […]"),
         "",
-        f"*{found.model} on commit {found.commit[:12]}: {found.tokens:,} tokens from {len(found.files_used):,} files; "
+        f"*{printable(found.model)} on commit {found.commit[:12]}: {found.tokens:,} tokens from {len(found.files_used):,} files; "
         f"{left:,} files were left out"
         + (f", the first of them {printable(found.files_left_out[0])}" if left else "")
         + ".*",

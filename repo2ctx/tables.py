@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from repo2ctx.config import parse_length
-from repo2ctx.progress import printable
+from repo2ctx.progress import printable, printable_json
 from repo2ctx.records import KEPT
 from repo2ctx.results import BuildResult
 from repo2ctx.usage import peak_memory
@@ -24,7 +23,7 @@ def print_result(result: BuildResult, stages: Mapping[str, float], as_json: bool
     memory = max(peak_memory())
     if as_json:
         cost = {"seconds": seconds, "stages": {n: round(s, 1) for n, s in stages.items()}, "peak_bytes": memory}
-        print(json.dumps(_as_dict(result) | cost, indent=1, ensure_ascii=False))
+        print(printable_json(_as_dict(result) | cost))
         return
     console = Console(highlight=False, soft_wrap=True)
     files = _files_table(result)
@@ -46,7 +45,7 @@ def print_result(result: BuildResult, stages: Mapping[str, float], as_json: bool
         state = "finished but for what was left out"
     if result.failures:
         state = "finished but for the failures; run the same command again to try those once more"
-    console.print(f"{result.out}: {state}", markup=False)
+    console.print(f"{printable(str(result.out))}: {state}", markup=False)
 
 
 def _files_table(result: BuildResult) -> Table:

@@ -33,8 +33,8 @@ from repo2ctx.leakage import TARGET_SOURCE
 from repo2ctx.prompt import Boundary
 from repo2ctx.records import KEPT, LanguageShare, Repository, RepoSpec, SourceFile, short_name
 from repo2ctx.sandbox import Sandbox
-from repo2ctx.schema import EDGES, FILES, edge_row, file_row, repository_row
-from repo2ctx.shards import ShardWriter, finish_folder, partial_folder, write_json
+from repo2ctx.schema import EDGES, FILES, REPOSITORIES, edge_row, file_row, repository_row
+from repo2ctx.shards import ShardWriter, finish_folder, partial_folder, reading_folder, write_json
 from repo2ctx.teaching import Lesson, TeacherOptions
 from repo2ctx.usage import peak_memory
 
@@ -294,9 +294,14 @@ class Unit:
     summary: UnitSummary
 
     def batches(self, table: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        return stream_batches(self.folder / table, columns)
+        with reading_folder(self.folder):
+            yield from stream_batches(self.folder / table, columns)
 
 
 def read_unit(folder: Path) -> Unit:
-    repository = json.loads((folder / "repository.json").read_text("utf-8"))
-    return Unit(folder, repository, read_summary(folder))
+    """A finished unit. Raises OutputError if it is damaged."""
+    with reading_folder(folder):
+        repository = json.loads((folder / "repository.json").read_text("utf-8"))
+        if pa.RecordBatch.from_pylist([repository], REPOSITORIES).to_pylist() != [repository]:
+            raise ValueError("its row of repositories is not whole")
+        return Unit(folder, repository, read_summary(folder))

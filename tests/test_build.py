@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import datasets
 import pytest
 from conftest import git, write_files
 
+from repo2ctx import pipeline
 from repo2ctx.analysis import analyse
 from repo2ctx.config import BuildConfig, TokensConfig
 from repo2ctx.crawl import CrawlOptions, open_snapshot
@@ -432,10 +434,71 @@ def test_damage_is_told_and_not_taken_for_finished(make_repo, tmp_path):
         assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done.stderr
     (out / "manifest.json").unlink()
     (out / ".build").mkdir()
-    for text in ("{}", "[]", "{"):
-        (out / ".build" / "state.json").write_text(text)
-        with pytest.raises(OutputError, match="is damaged"):
+    state = out / ".build" / "state.json"
+    for text in ("{}", "[]", "{", "[" * 100_000, '{"config": {}, "list": [], "tool": "repo2ctx 0.1.0"}', "\udce4"):
+        state.write_text(text, errors="surrogateescape")
+        with pytest.raises(
+            OutputError, match=r"state.json: is damaged; remove .*/out and run the same `repo2ctx build` again$"
+        ):
             run(tmp_path, line)
+
+
+@pytest.fixture
+def loaded_once(monkeypatch):
+    """For tests that build many times: it is the tokenizer that takes the time."""
+    tokenizer = load_tokenizer(TokensConfig())
+    monkeypatch.setattr(pipeline, "load_tokenizer", lambda tokens: tokenizer)
+
+
+def test_a_state_that_is_not_whole_is_told_in_one_line(make_repo, tmp_path, loaded_once):
+    """Every key of it away, or of another kind, one after the other."""
+    line = [str(make_repo(PYTHON)), str(tmp_path / "later")]
+    assert len(run(tmp_path, line).failures) == 1
+    out = tmp_path / "out"
+    (out / "manifest.json").unlink()
+    path = out / ".build" / "state.json"
+    whole = json.loads(path.read_text())
+    needed = whole.keys() - {"config_sha256"}
+    assert needed > {"config", "list", "tool"}
+    wrong = [{k: v for k, v in whole.items() if k != key} for key in needed]
+    wrong += [whole | {key: value} for key in needed | {"assigned"} for value in (None, 1.5)]
+    wrong += [
+        whole | {"list": [{"name": "x"}]},
+        whole | {"config": {"pack": []}},
+        whole | {"assigned": {"x": ["train"]}},
+    ]
+    for state in wrong:
+        path.write_text(json.dumps(state))
+        with pytest.raises(OutputError, match=r"^[^\n]*state.json: is damaged; remove"):
+            run(tmp_path, line)
+    path.write_text(json.dumps(whole | {"assigned": {"x": ["y", "train"]}}))
+    assert len(run(tmp_path, line).failures) == 1
+
+
+def test_what_is_damaged_of_an_unfinished_build_is_named_and_made_anew(make_repo, tmp_path, loaded_once):
+    """Units and documents that an earlier run finished, cut short or overwritten: one line, and a folder to remove."""
+    line, pack = [str(make_repo(PYTHON)), str(tmp_path / "later")], {"lengths": "2k"}
+    run(tmp_path, line, pack=pack)
+    out = tmp_path / "out"
+    finished = lambda: {name: h for name, h in hashes(out).items() if not name.startswith(".build")}  # noqa: E731
+    wanted = finished()
+    names = ("repository.json", "summary.json", "*.arrow")
+    paths = [p for name in names for p in sorted((out / ".build").rglob(name))]
+    folders = {out / ".build" / Path(*p.relative_to(out / ".build").parts[:2]) for p in paths}
+    assert {f.parent.name for f in folders} == {"units", "documents"}
+    for path in paths:
+        (folder,) = folders & set(path.parents)
+        whole = path.read_bytes()
+        for damage in (whole[: len(whole) // 2], *([b"{}"] if path.suffix == ".json" else [])):
+            path.write_bytes(damage)
+            with pytest.raises(OutputError) as told:
+                run(tmp_path, line, pack=pack)
+            assert str(told.value).startswith(f"{folder}: is damaged; remove it and run the same command again")
+        path.write_bytes(whole)
+    for folder in folders:
+        shutil.rmtree(folder)
+    run(tmp_path, line, pack=pack)
+    assert finished() == wanted
 
 
 def test_places_that_cannot_be_written(make_repo, tmp_path):
@@ -444,9 +507,23 @@ def test_places_that_cannot_be_written(make_repo, tmp_path):
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere" / "x")
     (tmp_path / "blocked").mkdir()
     (tmp_path / "blocked" / ".build").write_text("x")
-    for out in ("file", "file/below", "dangling", "blocked", "n" * 300, "/proc/1/x"):
+    (tmp_path / "loop").symlink_to("loop")
+    nowhere = "is a link that leads nowhere; mend or remove it, or give another --out"
+    a_file = "is a file, where a directory is to be; move it away, or give another --out"
+    for out, said in [
+        ("file", f"/file: {a_file}"),
+        ("file/below/it", f"/file: {a_file}"),
+        ("dangling", f"/dangling: {nowhere}"),
+        ("dangling/below", f"/dangling: {nowhere}"),
+        ("loop", f"/loop: {nowhere}"),
+        ("blocked", f"/blocked/.build: {a_file}"),
+        ("n" * 300, "too long"),
+        ("/proc/1/x", "/proc/1/x"),
+    ]:
         done = command("build", "--repos", tmp_path / "list.txt", "--out", tmp_path / out, "--lengths", "2k", "--quiet")
         assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), (out, done.stderr)
+        assert said in done.stderr
+    assert (tmp_path / "file").read_text() == (tmp_path / "blocked" / ".build").read_text() == "x"
 
 
 def test_two_builds_do_not_share_a_directory(make_repo, tmp_path):

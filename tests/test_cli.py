@@ -140,6 +140,22 @@ def test_a_failed_repository_ends_with_1_after_the_rest(repo, tmp_path):
     ("args", "says"),
     [
         (["build", "--repos", "LIST", "--out", "OUT", "--lengths", "8q"], "length '8q'"),
+        (["build", "--repos", "LIST", "--out", "OUT", "--lengths", ""], "length '': expected a number such as 8k"),
+        (["build", "--repos", "LIST", "--out", "OUT", "--lengths", "8k,"], "length '': expected a number such as 8k"),
+        (
+            ["build", "--repos", "LIST", "--out", "OUT", "--lengths", "٢٠٤٨"],
+            "length '٢٠٤٨': expected a number such as 8k",
+        ),
+        (
+            ["build", "--repos", "LIST", "--out", "OUT", "--lengths", "２k"],
+            "length '２k': expected a number such as 8k",
+        ),
+        (["build", "--repos", "LIST", "--out", "OUT", "--lengths", "32\u212a"], "expected a number such as 8k"),
+        (["build", "--repos", "LIST", "--out", "OUT", "--lengths", "1" * 6000], f"length '{'1' * 40}': expected"),
+        (["build", "--repos", "LIST", "--out", "OUT", "--tokenizer", ""], "--tokenizer: names none"),
+        (["pack", "OUT", "--lengths", ""], "length '': expected a number such as 8k"),
+        (["pack", "OUT", "--tokenizer", " ", "--replace"], "--tokenizer: names none"),
+        (["pack", "OUT"], "nothing to do"),
         (["build", "--repos", "LIST", "--out", "OUT", "--tokenizer", "tiktoken:x"], "no such encoding"),
         (["build", "--repos", "MISSING", "--out", "OUT"], "check --repos"),
         (["build", "--repos", "BAD", "--out", "OUT"], "bad.txt:2: "),
@@ -225,6 +241,30 @@ def test_output_cannot_steer_a_terminal(make_repo, tmp_path):
         assert "\x1b" not in output.stdout + output.stderr
 
 
+def test_a_name_cannot_forge_a_line(make_repo, tmp_path):
+    """A line break in a name is escaped wherever one line is meant."""
+    forged = "\n      9,999             forged.py"
+    files = {f"{n:02d}{forged}": f"x{n} = 'of some length'\n" * 60 for n in range(60)}
+    files |= {f"w{forged}/package.json": '{"name": "w", "main": "m.js"}', f"w{forged}/m.js": "export const x = 1\n"}
+    repo = make_repo({**files, "README.md": "# N\n\nKeeps notes and finds them again by their words.\n"})
+    (tmp_path / "list.txt").write_text(f"{repo}\n")
+    out = tmp_path / "out"
+    assert run("build", "--repos", tmp_path / "list.txt", "--out", out, "--lengths", "2k").returncode == 0
+    listing = run("inspect", out).stdout.partition("--- context ---")[0]
+    assert listing.count("\\n      9,999") > 12  # those in the row and those that were left out
+    assert "left out " in listing
+    ordered = run("order", repo)
+    assert ordered.stdout.count("\n") == len(files) + 1
+    (out / "files" / f"x{forged}").write_text("")
+    found = run("verify", out, "--quiet")
+    assert "is not in manifest.json" in found.stdout
+    for text in (listing, ordered.stdout, found.stdout):
+        assert not any(line.startswith("      9,999") for line in text.splitlines())
+    lost = run("inspect", tmp_path / f"gone{forged}")
+    assert (lost.returncode, len(lost.stderr.splitlines())) == (1, 1)
+    assert "gone\\n      9,999" in lost.stderr
+
+
 def test_an_inherited_git_dir_does_not_redirect(repo, make_repo):
     other = make_repo({"other.py": "import os\n"}, "other")
     done = run("order", repo, "--paths", GIT_DIR=str(other / ".git"), GIT_INDEX_FILE="/nowhere")
@@ -240,6 +280,18 @@ def test_a_hostile_local_config_is_never_read(repo, tmp_path):
     (repo / ".git" / "config").write_text((repo / ".git" / "config").read_text() + "\n[broken\n")
     assert run("graph", repo).returncode == 0
     assert not trap.exists()
+
+
+def test_the_module_is_the_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "repo2ctx", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == run("--version").stdout
+    done = subprocess.run(
+        [sys.executable, "-m", "repo2ctx", "order", "/nowhere"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "no such directory" in done.stderr
 
 
 def test_help_and_version():

@@ -15,11 +15,11 @@ from tiny import Silent
 from eval import run as eval_run
 from eval.likelihood import Example, examples, likelihood, score, summarise
 from eval.run import evaluate, markdown
-from repo2ctx import cli
 from repo2ctx.config import TokensConfig
 from repo2ctx.dataset import Dataset
 from repo2ctx.errors import ModelError, OutputError, Repo2CtxError, UsageError
 from repo2ctx.models import load_base, load_tuned, read_settings
+from repo2ctx.progress import printable_json
 from repo2ctx.summarize import Summary, as_markdown, default_model, summarize
 from repo2ctx.tokens import load_tokenizer
 from train import run as train_run
@@ -199,7 +199,7 @@ def test_a_summary_cannot_steer_a_terminal(tmp_path):
     shown = as_markdown(found)
     assert shown.startswith("a\\x1b[31m\\x9bb […]\n")
     assert all(c.isprintable() or c == "\n" for c in shown)
-    text = cli._json({"summary": found.summary, "files": found.files_left_out, "word": "naïve 日本"})
+    text = printable_json({"summary": found.summary, "files": found.files_left_out, "word": "naïve 日本"})
     assert all(c.isprintable() or c == "\n" for c in text)
     assert "naïve 日本" in text
     assert json.loads(text)["files"] == found.files_left_out

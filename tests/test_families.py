@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repo2ctx.config import SplitConfig
-from repo2ctx.families import Member, blob_ids, families
+from repo2ctx.families import Member, blob_ids, families, ties
 from repo2ctx.schema import FILES
 from repo2ctx.splitting import Candidate, by_hash, counted_blobs, place
 
@@ -184,6 +184,25 @@ def test_a_newcomer_with_another_split_does_not_move_what_has_its_place():
     moved = Candidate(old.member, says="test", earlier="train")
     mate = Candidate(member("c/c", earlier="1"), earlier="train")
     assert names(place([new, moved, mate], EVEN)) == ["test"] * 3
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "by"),
+    [
+        (member("a/a", roots=["1"], earlier="1"), member("b/b", roots=["1"]), "root"),
+        (member("a/a", roots=["2"], earlier="1"), member("b/b", roots=["1"]), "family-root"),
+        (member("a/a", earlier="b/b"), member("b/b"), "family-name"),
+        (member("a/a", earlier="1"), member("b/b", roots=["1"], earlier="1"), "family"),
+        (member("a/a", earlier="1"), member("a/a"), "name"),
+        (member("a/a", files(0, 9), earlier="1"), member("b/b", files(0, 9)), "blobs"),
+    ],
+)
+def test_what_ties_two_is_named_for_what_it_is(old, new, by):
+    """A family has the name of a root commit or of a repository, whose owner need never have been in it."""
+    for pair in ([old, new], [new, old]):
+        assert {tie.by for tie in ties(pair)} == {by}
+    (conflict,) = place([Candidate(new, says="test"), Candidate(old, earlier="train")], EVEN).conflicts[0]
+    assert (conflict.other, conflict.split, conflict.by) == (1, "train", by)
 
 
 def test_families_of_an_earlier_build_stay_together_though_their_tie_is_gone():

@@ -47,6 +47,7 @@ STAGES = (  # the moments that a killed build must survive, as patterns of label
     r"after rename out/manifest.json",
     r"after rename out/.build/.gone-units",
     r"before unlink \S*gone-units/UNIT/repository.json",
+    r"before unlink out/.build/lock",
     r"before rmdir out/.build$",
 )
 

@@ -249,9 +249,22 @@ def test_without_torch(made):
         ({"rank": -1}, "rank -1 of 1"),
         ({"world": 0}, "rank 0 of 0"),
         ({"worker": (2, 2)}, r"worker \(2, 2\): give \(number, of how many\)"),
+        ({"rank": 0.5, "world": 2}, "rank 0.5 of 2: give whole numbers"),
+        ({"rank": 0, "world": "2"}, "rank 0 of '2': give whole numbers"),
+        ({"worker": (0, 1.5)}, r"worker \(0, 1.5\): give \(number, of how many\)"),
+        ({"worker": (1, 2, 3)}, r"worker \(1, 2, 3\): give \(number, of how many\)"),
+        ({"worker": 1}, r"worker 1: give \(number, of how many\)"),
         ({"seed": -1}, "seed -1: give 0 or more"),
+        ({"seed": 1.5}, "seed 1.5: give a whole number, 0 or more"),
+        ({"seed": None}, "seed None: give a whole number"),
+        ({"epochs": 1.0}, "epochs 1.0: give a whole number, 1 or more, or None"),
+        (
+            {"batch_size": None},
+            "batch_size None: give a whole number, 1 or more: the DataLoader's; 1 where it has None",
+        ),
+        ({"columns": "spans"}, r"columns 'spans': give a tuple of names, such as \('spans',\)"),
         ({"epochs": 0}, "epochs 0: give 1 or more, or None"),
-        ({"batch_size": 0}, "batch_size 0: give the DataLoader's"),
+        ({"batch_size": 0}, "batch_size 0: give 1 or more: the DataLoader's"),
         ({"columns": ("input_ids", "text")}, "no 'text'; they have input_ids, segments, spans"),
     ],
 )
@@ -260,12 +273,32 @@ def test_arguments_that_cannot_be(made, options, says):
         RowReader(made[3], TABLE, **options)
 
 
+def test_numbers_of_numpy_give_a_state_that_json_holds(made):
+    plain = RowReader(made[13], TABLE, rank=1, world=2, seed=3, epochs=2, batch_size=2, worker=(0, 1))
+    options = {"rank": np.int64(1), "world": np.int32(2), "seed": np.uint8(3), "epochs": np.int16(2)}
+    one = RowReader(
+        made[13], TABLE, shuffle=np.True_, batch_size=np.int64(2), worker=(np.int64(0), np.int64(1)), **options
+    )
+    assert numbers(one) == numbers(plain)
+    state = one.state_after(np.int64(4))
+    assert json.loads(json.dumps(state)) == state == plain.state_after(4)
+    plain.load_state_dict(state)
+    for taken in (-5, 1.5, "2", None):
+        with pytest.raises(ConfigError, match=f"taken {taken!r}: give .*0 or more"):
+            one.state_after(taken)
+
+
 def test_tables_that_are_not_there(made, tmp_path):
     for data, table in ((made[3], "packed/2k/train"), (made[3], "files"), (made[0], TABLE)):
         with pytest.raises(ConfigError, match=f"has no packed rows in {table}; it has {TABLE}"):
             RowReader(data, table)
-    with pytest.raises(OutputError, match="give the --out of a finished build"):
+    with pytest.raises(OutputError, match=r"no manifest.json; give the --out of a finished build"):
         RowReader(tmp_path, TABLE)
+    (tmp_path / "list.txt").write_text("owner/name\n")
+    with pytest.raises(
+        OutputError, match=r"list.txt: is a file, no output of a build; give the --out of a finished build$"
+    ):
+        RowReader(tmp_path / "list.txt", TABLE)
 
 
 def test_states_of_something_else(made, tmp_path, monkeypatch):
@@ -279,13 +312,27 @@ def test_states_of_something_else(made, tmp_path, monkeypatch):
         RowReader(made[5], TABLE, seed=2).load_state_dict(state)
     with pytest.raises(ConfigError, match="saved with shuffle=True"):
         RowReader(made[5], TABLE, seed=1, shuffle=False).load_state_dict(state)
-    for wrong in ({}, None, [1], state | {"version": 0}, state | {"position": -1}, state | {"position": "3"}):
+    for wrong in ({}, None, [1], state | {"version": 0}):
         with pytest.raises(ConfigError, match="none of this version's RowReader"):
             one.load_state_dict(wrong)
+    for position in (-1, "3", 3.0, True, None, 1 << 63, 10**40):
+        with pytest.raises(ConfigError, match=f"changed: its position is {position!r:.40}, no number of rows; give"):
+            one.load_state_dict(state | {"position": position})
+    here = one.row_at(4)
+    for change in ({"position": 4}, {"position": 4, "next_row": "x"}, {"position": 4, "next_row": [here]}):
+        with pytest.raises(
+            ConfigError, match=f"changed: at its position, 4, stands row {here}, and it says .*; give what"
+        ):
+            one.load_state_dict(state | change)
+    plain = RowReader(made[5], TABLE, shuffle=False)
+    with pytest.raises(
+        ConfigError, match="changed: at its position, 4, stands row 4, and it says 3"
+    ):  # no numpy shuffles
+        plain.load_state_dict(plain.state_after(3) | {"position": 4, "numpy": "1.0"})
     assert one.state_dict() == state  # a refused state changes nothing
     monkeypatch.setattr(reader.np.random, "default_rng", lambda _: np.random.Generator(np.random.MT19937(5)))
-    with pytest.raises(ConfigError, match=r"shuffles otherwise than numpy .*install that one"):
-        RowReader(made[5], TABLE, seed=1).load_state_dict(state)
+    with pytest.raises(ConfigError, match=r"shuffles otherwise than numpy 1\.0, .*install that one"):
+        RowReader(made[5], TABLE, seed=1).load_state_dict(state | {"numpy": "1.0"})
 
 
 def fresh(made: Dataset) -> Dataset:

@@ -93,6 +93,30 @@ def test_a_list_that_grows(make_repo, tmp_path):
     assert len({row["family"] for row in rows_of(out).values()}) == 1
 
 
+def test_who_never_was_in_a_family_is_not_told_that_it_was(make_repo, tmp_path):
+    """The repository that gave a family its name leaves the list; its fork, left out before, still has its root commit."""
+    origin = make_repo(work("notes"), "origin")
+    whole = make_repo({**work("notes", 0, 8), **work("trees", 0, 12)}, "whole")
+    git(whole, "commit", "-q", "--allow-empty", "-m", "another state")
+    copied = tmp_path / "copied"  # without a root commit that could give the family its name
+    git(tmp_path, "clone", "-q", "--depth=1", f"file://{whole}", "copied")
+    forked = fork(origin, "forked", work("birds"))
+    ends = [line(copied, "train"), line(forked, "test")]
+    result = run(tmp_path, [line(origin, "train"), *ends], pack={"lengths": "2k"})
+    (left,) = result.left_out
+    assert left.source == str(forked)
+    assert "they share a root commit" in left.reason
+    assert {row["family"] for row in rows_of(tmp_path / "out").values()} == {root(origin)}
+    result = run(tmp_path, ends, pack={"lengths": "2k"})
+    (left,) = result.left_out
+    assert left.source == str(forked)
+    assert (
+        f"{copied} (line 1), which is in train: in the earlier build, one of them was in the family that has the other's root "
+        "commit; give the lines"
+    ) in left.reason
+    assert verify(tmp_path / "out", Silent()).problems == []
+
+
 def test_two_splits_of_the_list_in_one_family(make_repo, tmp_path):
     origin = make_repo(work("notes"), "origin")
     forked, third = fork(origin, "forked", work("birds")), fork(origin, "third", work("songs"))

@@ -14,7 +14,7 @@ import pytest
 from conftest import make_repository
 from test_build import Silent, command
 
-from repo2ctx.cli import _run
+from repo2ctx.cli import _run, app
 from repo2ctx.config import BuildConfig, TokensConfig
 from repo2ctx.crawl import CrawlOptions
 from repo2ctx.dataset import Dataset, is_output
@@ -272,8 +272,6 @@ def test_what_is_no_manifest_is_told_by_every_reader(out, what, capfd):
     assert "manifest.json" in problem
     assert "repo2ctx build" in problem
     assert is_output(out)
-    from repo2ctx.cli import app
-
     for arguments in (["verify", "--quiet"], ["inspect"], ["graph"], ["order"]):
         code = _run(lambda arguments=arguments: app([*arguments, str(out)], standalone_mode=False))
         said = capfd.readouterr()
@@ -310,6 +308,29 @@ def shard_of(manifest, table=PACKED_TABLE):
 
 def first_repository(manifest):
     return next(iter(manifest["repositories"].values()))
+
+
+def configured(change):
+    """Changes the configuration, and its hash with it."""
+
+    def do(manifest):
+        change(manifest["config"])
+        text = json.dumps(manifest["config"], sort_keys=True)
+        manifest["config_sha256"] = hashlib.sha256(text.encode()).hexdigest()
+
+    return do
+
+
+def rename_table(length, other):
+    """A table, with its paths, under another length."""
+
+    def do(manifest):
+        for name in [name for name in manifest["tables"] if name.startswith(f"packed/{length}/")]:
+            shards = manifest["tables"].pop(name)
+            name = name.replace(length, other)
+            manifest["tables"][name] = [{**s, "path": s["path"].replace(length, other)} for s in shards]
+
+    return do
 
 
 def drop_repository(manifest):
@@ -363,6 +384,22 @@ FORGED_MANIFESTS = {
     "prompt version": (lambda m: m.update(prompt_version=99), "prompt version 99"),
     "tokenizer": (lambda m: m.update(tokenizer_fingerprint="0"), "is not the tokenizer"),
     "failures": (lambda m: m.update(failures=[1]), "failures"),
+    "no configuration": (configured(dict.clear), "lengths 16k, 2k; the config 32k"),
+    "a strange section": (configured(lambda c: c.update(x={})), "config: x"),
+    "a section of text": (configured(lambda c: c.update(leakage="mask")), "config: leakage"),
+    "lengths as text": (configured(lambda c: c["pack"].update(lengths="2k,16k")), r"config.pack.lengths: is \"2k,16k\", not \["),
+    "lengths in disorder": (configured(lambda c: c["pack"]["lengths"].reverse()), "config.pack.lengths: is"),
+    "a length as a float": (configured(lambda c: c["pack"].update(lengths=[2048.0, 16384])), "config"),
+    "a switch as a number": (configured(lambda c: c["split"].update(by_root=1)), "config.split.by_root: is 1, not true"),
+    "a length less": (configured(lambda c: c["pack"].update(lengths=[2048])), "lengths 16k, 2k; the config 2k"),
+    "a length more": (configured(lambda c: c["pack"]["lengths"].append(1 << 20)), "the config 16k, 1m, 2k"),
+    "a table of no length": (rename_table("2k", "5"), "tables: packed/5/.* is of no length of the config"),
+    "a length spelt out": (rename_table("2k", "2048"), "tables: packed/2048/.* is of no length of the config"),
+    "figures of no length": (lambda m: m["summary"]["packed"].update(x=m["summary"]["packed"]["2k"]), "summary.packed"),
+    "figures gone": (lambda m: m["summary"].update(packed={}), "summary.packed: has the lengths none"),
+    "more rows than can be": (lambda m: shard_of(m).update(rows=10**30, batch_rows=[10**30]), "rows"),
+    "larger than can be": (lambda m: shard_of(m).update(bytes=10**30, offsets=[10**29]), "bytes"),
+    "places beyond count": (lambda m: first_repository(m)["files"][0].update(batch=10**29), "batch"),
 }  # fmt: skip
 
 
@@ -373,6 +410,35 @@ def test_a_forged_manifest_is_found(out, what):
     problems = checked(out)
     assert problems
     assert re.search(expected, " ".join(problems)), problems
+
+
+@pytest.mark.parametrize(
+    "what",
+    ["no configuration", "lengths as text", "a table of no length", "larger than can be", "figures of no length"],
+)
+def test_every_command_tells_of_a_forged_manifest_where_it_is_and_the_way_out(out, what, capfd):
+    edit(out, FORGED_MANIFESTS[what][0])
+    for args in (["inspect", out], ["verify", out], ["order", out], ["pack", out, "--lengths", "4k", "--no-cache"]):
+        assert _run(lambda args=args: app(list(map(str, args)), standalone_mode=False)) == 1
+        said = capfd.readouterr().err
+        assert re.fullmatch(
+            rf"repo2ctx: {re.escape(str(out))}/manifest.json: is damaged: .*; put back a sound copy.*\n", said
+        )
+
+
+@pytest.mark.parametrize("gone", ["leakage", "shards", "teacher", "split.by_root", "pack.long_share"])
+def test_what_an_earlier_configuration_did_not_name_has_its_default(out, gone, capfd):
+    """Another repo2ctx of this schema may have had fewer keys; what it wrote is read on, and packed anew with them."""
+    section, _, key = gone.partition(".")
+    edit(out, configured(lambda c: c[section].pop(key) if key else c.pop(section)))
+    assert Dataset(out).manifest["config"] == BuildConfig.model_validate(
+        {"pack": {"lengths": "2k,16k"}, "targets": {"max_similarity": None}}
+    ).model_dump(mode="json")
+    assert checked(out) == []
+    if gone in ("leakage", "shards"):
+        for args in (["inspect", out], ["pack", out, "--lengths", "4k", "--no-cache", "--workers", "1", "--quiet"]):
+            assert _run(lambda args=args: app(list(map(str, args)), standalone_mode=False)) == 0, capfd.readouterr().err
+        assert checked(out) == []
 
 
 def test_a_forged_tokenizer_that_cannot_be_had_is_told(out):
