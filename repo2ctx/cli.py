@@ -37,6 +37,13 @@ _COMMAND_LINE_ERROR: type[BaseException] = typer.BadParameter.__bases__[0]
 _INTERRUPTED = 130
 
 
+class Style(StrEnum):
+    """How long a summary is."""
+
+    line = "line"
+    paragraph = "paragraph"
+
+
 class GraphFormat(StrEnum):
     """How `graph` prints edges."""
 
@@ -241,12 +248,13 @@ def inspect(
         str | None, typer.Argument(metavar="[ID]", help="Which repository; by default the first.")
     ] = None,
     length: Annotated[str | None, typer.Option(help="Which length; by default the longest.")] = None,
+    style: Annotated[Style | None, typer.Option(help="Which target: line or paragraph.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Print the whole document, not its head and tail.")] = False,
 ) -> None:
     """Show one example as a person would read it."""
     from repo2ctx import inspection
 
-    print(inspection.example(out, identity, length, full))
+    print(inspection.example(out, identity, length, style, full))
 
 
 @app.command()
@@ -282,13 +290,6 @@ class SummaryFormat(StrEnum):
 
     md = "md"
     json = "json"
-
-
-class Style(StrEnum):
-    """How long a summary is."""
-
-    line = "line"
-    paragraph = "paragraph"
 
 
 @app.command()

@@ -25,6 +25,7 @@ from repo2ctx.tokens import load_tokenizer
 
 _SHOWN_FILES = 12  # at the head and the tail of a list
 _SHOWN_CHARACTERS = 1500
+_SHOWN_NAMES = 5
 _HELD = {FULL: "in full", OUTLINE: "as outlines", HEAD: "by its beginning", PATH: "by their paths in the tree"}
 _MARK = {FULL: "", OUTLINE: "outline", HEAD: "beginning"}
 
@@ -135,13 +136,16 @@ def find(dataset: Dataset, identity: str | None) -> dict[str, Any]:
     )
     close = next((found for found in steps if found), [])
     if len(close) != 1:
-        names = ", ".join(r["id"] for r in (close or rows)[:5])
-        raise UsageError(f"{identity!r} names {len(close) or 'no'} repositories of {dataset.out}; it has {names}")
+        found = close or rows
+        names = ", ".join(r["id"] for r in found[:_SHOWN_NAMES])
+        more = f" and {len(found) - _SHOWN_NAMES:,} more" if len(found) > _SHOWN_NAMES else ""
+        which = f"{len(close)} repositories of {dataset.out}" if close else f"no repository of {dataset.out}, which has"
+        raise UsageError(f"{identity!r} names {which}{':' if close else ''} {names}{more}; give more of the name")
     return close[0]
 
 
-def example(out: Path, identity: str | None, length: str | None, full: bool) -> str:
-    """One repository's document, its target, and what was left out, as text."""
+def example(out: Path, identity: str | None, length: str | None, style: str | None, full: bool) -> str:
+    """One repository's longest document (of a style), its target, and what was left out, as text."""
     dataset = Dataset(out)
     repository = find(dataset, identity)
     lines = [printable(line) for line in _describe(repository)]
@@ -151,9 +155,10 @@ def example(out: Path, identity: str | None, length: str | None, full: bool) -> 
     name = names[-1] if length is None else length_name(parse_length(length))
     if name not in names:
         raise UsageError(f"{out} has no rows of length {name}; it has {', '.join(names)}")
-    place = _locate(dataset, name, repository["id"])
+    place = _locate(dataset, name, repository["id"], style)
     if place is None:
-        return "\n".join([*lines, "", f"no row of length {name}: no target, or nothing fitted"])
+        of = f" with a {style}" if style else ""
+        return "\n".join([*lines, "", f"no row of length {name}{of}: no such target, or it leaked, or nothing fitted"])
     table, index, number = place
     row = dataset.packed_row(table, index)
     segment = row["segments"][number]
@@ -199,8 +204,8 @@ def _describe(repository: dict[str, Any]) -> Iterator[str]:
             yield f"            {considered['style']} from {considered['source']}: {considered['fate']}"
 
 
-def _locate(dataset: Dataset, length: str, repository: str) -> tuple[str, int, int] | None:
-    """(table, row, segment) of a repository's longest document."""
+def _locate(dataset: Dataset, length: str, repository: str, style: str | None) -> tuple[str, int, int] | None:
+    """(table, row, segment) of a repository's longest document, of a style if one is given."""
     found, longest = None, 0
     for split in SPLITS:
         table = f"packed/{length}/{split}"
@@ -208,8 +213,10 @@ def _locate(dataset: Dataset, length: str, repository: str) -> tuple[str, int, i
         for batch in dataset.batches(table, ("segments",)):
             for segments in batch.column(0).to_pylist():
                 for number, segment in enumerate(segments):
-                    if segment["repository"] == repository and segment["target_end"] - segment["start"] > longest:
-                        found, longest = (table, row, number), segment["target_end"] - segment["start"]
+                    if segment["repository"] != repository or style not in (None, segment["style"]):
+                        continue
+                    if (tokens := segment["target_end"] - segment["start"]) > longest:
+                        found, longest = (table, row, number), tokens
                 row += 1
     return found
 

@@ -85,10 +85,8 @@ def tasks_of(
 
 def make_documents(tasks: Sequence[FitTask], out: Path, workers: Workers, reporter: Reporter) -> list[Failure]:
     """Make the documents that are not there yet; returns what could not be made."""
-    reporter.stage("documents", len(tasks))
     todo = [task for task in tasks if not task.folder.exists()]
-    for _ in range(len(tasks) - len(todo)):
-        reporter.advance("")
+    reporter.stage("documents", len(tasks), len(tasks) - len(todo))
     failures = []
     notices: set[str] = set()
     for outcome in workers.run(fit_repository, todo):

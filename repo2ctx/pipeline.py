@@ -146,11 +146,9 @@ def _build_units(
 ) -> list[Failure]:
     """Make the units that are not there yet; returns what could not be had."""
     todo = [spec for spec in specs if not unit_folder(out, spec).exists()]
-    reporter.stage("repositories", len(specs))
+    reporter.stage("repositories", len(specs), len(specs) - len(todo))
     if len(todo) < len(specs):
         reporter.notice(f"going on: {len(specs) - len(todo)} of {len(specs)} repositories are done")
-    for _ in range(len(specs) - len(todo)):
-        reporter.advance("")
     tasks = [UnitTask(spec, unit_folder(out, spec), config, crawl, teacher) for spec in todo]
     failures = []
     for outcome in workers.run(build_unit, tasks):
@@ -169,7 +167,7 @@ def _line(spec: RepoSpec, unit: UnitSummary) -> str:
     target = ", ".join(f"{style} from {source}" for style, source in unit.targets.items()) or "no target, so no row"
     return (
         f"{spec.name}: kept {unit.fates.get(KEPT, 0):,} files ({unit.kept_bytes / 1e6:.1f} MB), dropped {dropped:,}, "
-        f"{unit.edges:,} edges, {target}, {unit.seconds:.1f} s, memory {unit.peak_bytes / 1e6:.0f} MB"
+        f"{unit.edges:,} edges, {target}, {unit.seconds:.1f} s, {unit.peak_bytes / 1e6:.0f} MB in worker and parser"
     )
 
 

@@ -14,7 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 class Reporter(Protocol):
     """Who is told how far the build is."""
 
-    def stage(self, name: str, total: int) -> None: ...
+    def stage(self, name: str, total: int, done: int = 0) -> None:
+        """A stage of `total` steps begins, of which an earlier run did some."""
 
     def advance(self, what: str) -> None: ...
 
@@ -51,10 +52,12 @@ class ProgressReporter:
         """What each stage took, or has taken so far."""
         return {task.description: task.elapsed or 0.0 for task in self.bar.tasks if task.description}
 
-    def stage(self, name: str, total: int) -> None:
+    def stage(self, name: str, total: int, done: int = 0) -> None:
         self.bar.stop_task(self.current)
         self.bar.update(self.current, visible=False)
-        self.current = self.bar.add_task(name, total=total)
+        self.current = self.bar.add_task(
+            name, total=total, completed=done
+        )  # the rest's time is told by what is done now
 
     def advance(self, what: str) -> None:
         self.bar.advance(self.current)

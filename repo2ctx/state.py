@@ -10,7 +10,7 @@ import errno
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,11 +19,11 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from repo2ctx import __version__
-from repo2ctx.card import CARD
-from repo2ctx.config import BuildConfig
+from repo2ctx.card import CARD, keep_card
+from repo2ctx.config import BuildConfig, TokensConfig, length_name
 from repo2ctx.dataset import Dataset, read_manifest
 from repo2ctx.engine import DISK_FULL, Outcome
-from repo2ctx.errors import OutputError, rebuild
+from repo2ctx.errors import OutputError
 from repo2ctx.locking import HeldElsewhereError, held
 from repo2ctx.manifest import sealed
 from repo2ctx.progress import Reporter
@@ -113,14 +113,16 @@ def already_finished(out: Path, identity: dict[str, Any], reporter: Reporter) ->
     if differences:
         raise OutputError(
             f"{out}: was built from another configuration: {'; '.join(differences)}; "
-            "give another --out, or remove this one"
+            f"{_way_from(earlier, identity, out)}give another --out, or remove this one"
         )
     added = [entry for entry in identity["list"] if _unlike_any(entry, earlier["list"])]
     removed = [entry for entry in earlier["list"] if _unlike_any(entry, identity["list"])]
     same = [_compared(e) for e in earlier["list"]] == [_compared(e) for e in identity["list"]]
     if (out / MANIFEST).exists():
         if same and not earlier["failures"]:
-            _check_shards(out, earlier)
+            dataset = Dataset(out, earlier)
+            dataset.check_sizes(dataset.tables())
+            keep_card(out, earlier)
             clear(out)  # whatever a build that was killed at its very end has left
             return True
         assigned = _splits_of(out, earlier)
@@ -155,15 +157,6 @@ def _read_state(path: Path) -> dict[str, Any]:
         ) from error
 
 
-def _check_shards(out: Path, manifest: dict[str, Any]) -> None:
-    """Raise OutputError unless every shard is there, whole in size."""
-    for shards in manifest["tables"].values():
-        for shard in shards:
-            path = out / shard["path"]
-            if not path.is_file() or path.stat().st_size != shard["bytes"]:
-                raise OutputError(f"{path}: is missing or cut short; {rebuild(out)}")
-
-
 def _compared(entry: dict[str, Any]) -> tuple[Any, ...]:
     return entry["unit"], entry["split"]
 
@@ -195,10 +188,38 @@ def _differences(earlier: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
         for key, value in values.items():
             before = earlier["config"].get(section, {}).get(key)
             if before != value:
-                yield f"{section}.{key} was {before!r}, now {value!r}"
-    for key in ("tool", "schema_version", "prompt_version", "tokenizer_fingerprint"):
+                said = [_lengths(v) if key == "lengths" else repr(v) for v in (before, value)]
+                yield f"{section}.{key} was {said[0]}, now {said[1]}"
+    for key in ("tool", "schema_version", "prompt_version"):
         if earlier[key] != now[key]:
             yield f"{key} was {earlier[key]!r}, now {now[key]!r}"
+    same_tokens = earlier["config"].get("tokens") == now["config"]["tokens"]
+    if same_tokens and earlier["tokenizer_fingerprint"] != now["tokenizer_fingerprint"]:
+        yield "the tokenizer's files are not what they were"
+
+
+def _lengths(values: Iterable[int] | None) -> str:
+    return ",".join(map(length_name, values or ()))
+
+
+def _way_from(earlier: dict[str, Any], now: dict[str, Any], out: Path) -> str:
+    """The shorter way to what is wanted, where the builds differ in their rows alone."""
+    parts = {section for section, values in now["config"].items() if values != earlier["config"].get(section)}
+    if not (out / MANIFEST).exists() or not parts or not parts <= {"tokens", "pack"}:
+        return ""
+    before, after = (dict(config["pack"]) for config in (earlier["config"], now["config"]))
+    there, wanted = before.pop("lengths"), after.pop("lengths")
+    tokens = now["config"]["tokens"]
+    name = tokens["tokenizer"]
+    if before != after or ("tokens" in parts and tokens != TokensConfig(tokenizer=name).model_dump(mode="json")):
+        return ""
+    if "tokens" in parts:
+        return (
+            f"`repo2ctx pack {out} --tokenizer {name} --lengths {_lengths(wanted)} --replace` makes its rows anew; or "
+        )
+    if missing := [length for length in wanted if length not in there]:
+        return f"`repo2ctx pack {out} --lengths {_lengths(missing)}` adds what is missing; or "
+    return f"give --lengths {_lengths(there)}, which it has; or "
 
 
 @contextmanager

@@ -29,7 +29,7 @@ def print_result(result: BuildResult, stages: Mapping[str, float], as_json: bool
     files = _files_table(result)
     parts = ", ".join(f"{name} {s:,.1f}" for name, s in stages.items())
     files.add_row("seconds", f"{seconds:,.1f}" + (f": {parts}" if parts else ""))
-    files.add_row("memory", f"{memory / 1e6:,.0f} MB at most in one process")
+    files.add_row("memory", f"{memory / 1e6:,.0f} MB at most in one process; a worker and its parser are two")
     console.print(files)
     if result.packed:
         console.print(_rows_table(result))
@@ -63,7 +63,7 @@ def _files_table(result: BuildResult) -> Table:
         said = ", ".join(f"{source} {n:,}" for source, n in sources.items()) or "none"
         table.add_row("targets", f"{style}: {said}")
     if result.rejected:
-        table.add_row("no targets", ", ".join(f"{reason} {n:,}" for reason, n in result.rejected.items()))
+        table.add_row("texts refused", ", ".join(f"{reason} {n:,}" for reason, n in result.rejected.items()))
     if result.teacher_tokens:
         table.add_row("teacher", f"{result.teacher_tokens:,} tokens")
     if result.not_taken:
@@ -100,7 +100,7 @@ def _fidelity_table(result: BuildResult) -> Table:
         "path": "paths",
         "left_out": "left out",
     }
-    table = _table(("length", *kinds.values()))
+    table = _table(("in documents of", *kinds.values()))
     for name, values in result.packed.items():
         table.add_row(name, *(f"{values[kind]:,}" for kind in kinds))
     return table
@@ -109,7 +109,7 @@ def _fidelity_table(result: BuildResult) -> Table:
 def _table(headings: Sequence[str]) -> Table:
     table = Table(box=None, pad_edge=False)
     for heading in headings:
-        table.add_column(heading, justify="left" if heading == "length" else "right", no_wrap=True)
+        table.add_column(heading, justify="left" if heading == headings[0] else "right", no_wrap=True)
     return table
 
 

@@ -50,7 +50,7 @@ class Silent:
     def __init__(self) -> None:
         self.notices: list[str] = []
 
-    def stage(self, name: str, total: int) -> None:
+    def stage(self, name: str, total: int, done: int = 0) -> None:
         pass
 
     def advance(self, what: str) -> None:
@@ -300,10 +300,25 @@ def test_another_configuration_stops_and_says_what_differs(make_repo, tmp_path):
     repo = make_repo(PYTHON)
     run(tmp_path, [str(repo)])
     before = hashes(tmp_path / "out")
-    with pytest.raises(OutputError, match=r"pack\.lengths was \[2048, 8192\], now \[4096\]"):
-        run(tmp_path, [str(repo)], pack={"lengths": "4k"})
-    with pytest.raises(OutputError, match=r"tokens\.eos was '', now '<\|endofprompt\|>'"):
-        run(tmp_path, [str(repo)], tokens={"eos": "<|endofprompt|>"})
+    for config, says in (
+        (
+            {"pack": {"lengths": "4k"}},
+            r"pack\.lengths was 2k,8k, now 4k; `repo2ctx pack \S+ --lengths 4k` adds what is missing; or give",
+        ),
+        (
+            {"pack": {"lengths": "8k"}},
+            r"pack\.lengths was 2k,8k, now 8k; give --lengths 2k,8k, which it has; or give another",
+        ),
+        ({"tokens": {"eos": "<|endofprompt|>"}}, r"tokens\.eos was '', now '<\|endofprompt\|>'; give another --out"),
+        (
+            {"tokens": {"tokenizer": "tiktoken:cl100k_base"}},
+            r"--tokenizer tiktoken:cl100k_base --lengths 2k,8k --replace` makes",
+        ),
+        ({"pack": {"lengths": "4k", "long_share": 0.5}}, r"pack\.long_share was 0\.6, now 0\.5; give another --out"),
+        ({"order": {"method": "path"}}, r"order\.method was 'dependency', now 'path'; give another --out"),
+    ):
+        with pytest.raises(OutputError, match=says):
+            run(tmp_path, [str(repo)], **config)
     assert hashes(tmp_path / "out") == before
     (tmp_path / "strange").mkdir()
     (tmp_path / "strange" / "thesis.tex").write_text("x")

@@ -99,7 +99,8 @@ def test_inspect_says_how_much_of_each_file_a_row_holds(make_repo, tmp_path):
     assert "files: 21 in full, 1 by its beginning\n" in shown
     assert re.search(r"^ +\d+  beginning  core.py$", shown, re.MULTILINE)
     assert re.search(r"^ +\d+             lib/part_0.py$", shown, re.MULTILINE)
-    assert "files: 22 in full\n" in run("inspect", tmp_path / "out").stdout
+    assert "files: 22 in full\n" in run("inspect", tmp_path / "out", "--style", "line").stdout
+    assert "no row of length 8k with a paragraph" in run("inspect", tmp_path / "out", "--style", "paragraph").stdout
 
 
 def test_build_then_look(repo, tmp_path):
@@ -112,7 +113,7 @@ def test_build_then_look(repo, tmp_path):
     assert "kept 5 files" in done.stderr
     stages = r"^seconds +[\d.]+: repositories [\d.]+, tables [\d.]+, documents [\d.]+, rows [\d.]+ *$"
     assert re.search(stages, done.stdout, re.MULTILINE), done.stdout
-    assert re.search(r"^memory +[1-9]\d+ MB at most in one process *$", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^memory +[1-9]\d+ MB at most in one process;", done.stdout, re.MULTILINE), done.stdout
     shown = run("inspect", out)
     assert shown.returncode == 0
     assert "--- target ---\nKeeps plain-text notes and finds them by their words." in shown.stdout
@@ -121,7 +122,9 @@ def test_build_then_look(repo, tmp_path):
         p for p in run("order", repo, "--paths").stdout.splitlines() if p != "README.md"
     ]
     assert "app.py\tstore.py\timport\thard" in run("graph", out).stdout
-    assert run("inspect", out, "nobody").returncode == 2
+    nobody = run("inspect", out, "nobody")
+    assert nobody.returncode == 2
+    assert "'nobody' names no repository of" in nobody.stderr
     assert "no rows of length 4k" in run("inspect", out, "--length", "4k").stderr
     again = run("build", "--repos", tmp_path / "list.txt", "--out", out, "--lengths", "2k", "--json", "--quiet")
     assert json.loads(again.stdout)["unchanged"] is True
