@@ -17,7 +17,7 @@ from repo2ctx.card import keep_card, write_card
 from repo2ctx.config import BuildConfig, TokensConfig, length_name
 from repo2ctx.dataset import Dataset, read_manifest
 from repo2ctx.engine import Workers
-from repo2ctx.errors import OutputError, UsageError
+from repo2ctx.errors import OutputError, UsageError, rebuild
 from repo2ctx.manifest import sealed
 from repo2ctx.packs import make_documents, tasks_of, write_packed
 from repo2ctx.progress import Reporter
@@ -118,11 +118,15 @@ def complete_change(out: Path) -> None:
     if not (following / MANIFEST).exists():
         shutil.rmtree(following, ignore_errors=True)
         return
-    manifest: dict[str, Any] = json.loads((following / MANIFEST).read_text("utf-8"))
+    try:
+        manifest: dict[str, Any] = json.loads((following / MANIFEST).read_text("utf-8"))
+        tables = {str(table) for table in manifest["tables"]}
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise OutputError(f"{following / MANIFEST}: is damaged; {rebuild(out)}") from error
     moving = sorted((following / "packed").glob("*/*"))
-    if _stale_rows(out, manifest["tables"]) or any((out / f.relative_to(following)).exists() for f in moving):
+    if _stale_rows(out, tables) or any((out / f.relative_to(following)).exists() for f in moving):
         retract(out)
-    remove_stale_rows(out, manifest["tables"])
+    remove_stale_rows(out, tables)
     for folder in moving:
         place = out / folder.relative_to(following)
         _remove(place)

@@ -130,6 +130,15 @@ def test_rows_that_are_damaged_or_gone_are_made_anew(built, tmp_path):
     assert hashes(out) == before
 
 
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"tables": 1}'])
+def test_a_change_whose_manifest_is_damaged_is_told(built, tmp_path, text):
+    following = tmp_path / "out" / WORK / "next"
+    following.mkdir(parents=True)
+    (following / MANIFEST).write_text(text)
+    with pytest.raises(OutputError, match=r"next/manifest\.json: is damaged; put back"):
+        repack(tmp_path / "out", (4096,), None, False, 1, None, Silent())
+
+
 def test_rows_of_another_prompt_are_not_added_to(built, tmp_path, monkeypatch):
     out = tmp_path / "out"
     before = hashes(out)
