@@ -22,7 +22,7 @@ from repo2ctx.tokens import Tokenizer
 
 _SAMPLED_BYTES = 1 << 18  # of outlines, to estimate the others
 _MARKER_TOKENS = 16  # about
-_LARGEST_TREE = 0.05  # of a document
+_LARGEST_TREE = 0.05  # of a document; verify makes the tree again, so a change of it is one of PROMPT_VERSION
 
 
 @dataclass(frozen=True, slots=True, order=True)
