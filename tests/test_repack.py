@@ -86,7 +86,7 @@ def test_a_change_that_was_cut_off_is_made_or_was_never_begun(built, tmp_path, m
         return wrapper
 
     with monkeypatch.context() as patch:
-        for name in ("write_json", "write_card", "_remove", "retract", "sync_directory"):
+        for name in ("write_text", "write_card", "_remove", "retract", "sync_directory"):
             patch.setattr(module, name, counted(getattr(module, name)))
         with contextlib.suppress(Cut):
             repack(tmp_path / "out", *arguments)
@@ -130,12 +130,12 @@ def test_rows_that_are_damaged_or_gone_are_made_anew(built, tmp_path):
     assert hashes(out) == before
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"tables": 1}'])
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"schema_version": 5, "tables": 1}'])
 def test_a_change_whose_manifest_is_damaged_is_told(built, tmp_path, text):
     following = tmp_path / "out" / WORK / "next"
     following.mkdir(parents=True)
     (following / MANIFEST).write_text(text)
-    with pytest.raises(OutputError, match=r"next/manifest\.json: is damaged; put back"):
+    with pytest.raises(OutputError, match=r"next/manifest\.json: .*; remove \S+/next and run the same"):
         repack(tmp_path / "out", (4096,), None, False, 1, None, Silent())
 
 
