@@ -174,9 +174,13 @@ def test_the_readers_of_the_readme(out, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "hf")
     blocks = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
+    names = {"__name__": "readme"}  # as in a notebook: what one block made, the next may use
     for code in blocks:
-        exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+        exec(compile(code, "README.md", "exec"), names)
     said = capsys.readouterr().out
+    shapes = re.findall(r"torch.Size\(\[\d+\]\)", said)
+    assert len(shapes) == 4  # of a row, and of the three inputs made of it
+    assert len(set(shapes)) == 1
     assert re.search(r"full.*│\s+\d+ │", said)
     assert "'position': 3" in said
