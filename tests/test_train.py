@@ -126,7 +126,7 @@ def lines(out: Path) -> list[dict]:
 
 
 def test_a_resumed_run_is_the_uninterrupted_one_to_the_last_bit(config, tmp_path, monkeypatch):
-    config = changed(config, lora={"dropout": 0.1})
+    config = changed(config, adapter={"dropout": 0.1})
     train_run.train(config)
     broken = changed(config, out=tmp_path / "broken")
     real, calls = train_run.target_loss_sum, []
@@ -181,15 +181,15 @@ def test_what_does_not_fit_is_told(config, tmp_path):
     train_run.train(changed(config, optim={"steps": 1}))
     with pytest.raises(ConfigError, match=r"another configuration \(optim.steps 1 -> 2\)"):
         train_run.train(changed(config, optim={"steps": 2}))
-    with pytest.raises(ConfigError, match=r"lora.r 4 -> 8; lora.modules"):
-        train_run.train(changed(config, optim={"steps": 1}, lora={"r": 8, "modules": ("q_proj",)}))
+    with pytest.raises(ConfigError, match=r"adapter.r 4 -> 8; adapter.modules"):
+        train_run.train(changed(config, optim={"steps": 1}, adapter={"r": 8, "modules": ("q_proj",)}))
     with pytest.raises(ConfigError, match="it has packed/1k/train"):
         train_run.train(changed(config, data={"length": "4k"}))
     new = changed(config, out=tmp_path / "new")
     with pytest.raises(ConfigError, match=r"data.length 1k is more than the context of 512; set rope.target=1k"):
         train_run.train(changed(new, rope={"target": NATIVE}))
-    with pytest.raises(ConfigError, match=r"lora.modules no_such_proj: Target modules"):
-        train_run.train(changed(new, lora={"modules": ("no_such_proj",)}))
+    with pytest.raises(ConfigError, match=r"adapter.modules no_such_proj: Target modules"):
+        train_run.train(changed(new, adapter={"modules": ("no_such_proj",)}))
     with pytest.raises(ModelError, match="no such directory"):
         train_run.train(changed(new, model={"base": "/nowhere/at/all"}))
     if not torch.cuda.is_available():
@@ -315,7 +315,7 @@ def test_an_out_that_cannot_be_written(config, tmp_path):
 
 
 def test_a_damaged_checkpoint_is_told_and_the_one_before_it_serves(config, tmp_path):
-    config = changed(config, lora={"dropout": 0.1})
+    config = changed(config, adapter={"dropout": 0.1})
     train_run.train(config)
     expected = (config.out / "model" / "adapter_model.safetensors").read_bytes()
     place = config.out / "checkpoints" / "step-000006"
@@ -406,8 +406,8 @@ def test_a_base_is_stored_by_its_own_path(config, base, monkeypatch):
         ("optim.lr=abc", "optim.lr"),
         ("out.x=1", "out is 'outputs/demo', and has no x"),
         ("seed=-1", "seed"),
-        ("lora.modules=[]", "lora.modules"),
-        ("lora.r=100000000000", "lora.r"),
+        ("adapter.modules=[]", "adapter.modules"),
+        ("adapter.r=100000000000", "adapter.r"),
         ("optim.rows_per_step=1000000000000", "rows_per_step"),
         ("optim.=1", "expected section.key=value"),
         ("optim", "expected section.key=value"),

@@ -38,20 +38,22 @@ def make_model(config: TrainConfig) -> tuple[Any, dict[str, Any]]:
         enable = getattr(base, "activation_checkpointing_enable", None) or base.gradient_checkpointing_enable
         enable({"use_reentrant": False})
     lora = LoraConfig(
-        r=config.lora.r,
-        lora_alpha=config.lora.alpha,
-        lora_dropout=config.lora.dropout,
-        target_modules=list(config.lora.modules),
+        r=config.adapter.r,
+        lora_alpha=config.adapter.alpha,
+        lora_dropout=config.adapter.dropout,
+        target_modules=["q_proj", "k_proj", "v_proj", "o_proj"]
+        if config.adapter.modules == "attention"
+        else list(config.adapter.modules),
         task_type="CAUSAL_LM",
     )
     try:
         model = get_peft_model(base, lora)
     except ValueError as error:
-        raise ConfigError(f"lora.modules {', '.join(config.lora.modules)}: {error}") from error
+        raise ConfigError(f"adapter.modules {', '.join(config.adapter.modules)}: {error}") from error
     tuner: Any = model.base_model
     names = {module.rpartition(".")[2] for module in tuner.targeted_module_names}
-    if without := [m for m in config.lora.modules if m not in names]:
-        raise ConfigError(f"lora.modules: {name!r} has no module {', '.join(without)}; it has {_linear(base)}")
+    if without := [m for m in config.adapter.modules if m not in names]:
+        raise ConfigError(f"adapter.modules: {name!r} has no module {', '.join(without)}; it has {_linear(base)}")
     model.train()
     settings = {
         "base": model_name(name),
