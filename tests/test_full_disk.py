@@ -126,7 +126,7 @@ def test_other_things_that_a_disk_says(whole, tmp_path, number, said):
         "after open out/.build/units/.UNIT.PID.partial/files/.00000.arrow.partial",
         pytest.param("after rename out/.build/units/UNIT", marks=pytest.mark.slow),
         pytest.param("before open out/files/.00000.arrow.partial", marks=pytest.mark.slow),
-        "before fsync out/packed/2k/train",
+        pytest.param("before fsync out/packed/2k/train", marks=pytest.mark.slow),
         "before open out/.manifest.json.partial",
     ],
 )

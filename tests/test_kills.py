@@ -163,7 +163,7 @@ def test_a_build_killed_at_random_times(whole, tmp_path):
     watched = Watched(tmp_path / "watched")
     dice = random.Random(7)
     kills = 0
-    for _ in range(6):
+    for _ in range(4):
         had = units(watched.place / "out")
         run = watched.run(command(listed, watched, workers=2), kill_after_s=dice.uniform(0.2, 4))
         assert not crawled(run) & had
