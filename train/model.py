@@ -13,9 +13,10 @@ from repo2ctx.errors import ConfigError, ModelError
 from repo2ctx.models import load_base, load_shape, model_name, pick_device
 from train.config import TrainConfig
 from train.rope import yarn_parameters
+from train.stages import Stage
 
 
-def make_model(config: TrainConfig) -> tuple[Any, dict[str, Any]]:
+def make_model(config: TrainConfig, stage: Stage) -> tuple[Any, dict[str, Any]]:
     """(PEFT model in training mode, the settings that are stored beside the adapter).
 
     Raises ModelError for a base that cannot be extended, ConfigError for rows longer than its context.
@@ -27,32 +28,33 @@ def make_model(config: TrainConfig) -> tuple[Any, dict[str, Any]]:
     if "rope_theta" not in given or given.get("rope_type", "default") != "default" or not native or native < 1:
         has = f"RoPE scaling of its own ({given})" if given.get("rope_type") else f"no plain RoPE ({given or 'none'})"
         raise ModelError(f"model {name!r}: has {has}; only models with plain RoPE are extended yet")
-    rope = yarn_parameters(native, config.rope.target, given)
-    longest = max(native, config.rope.target)
-    if config.data.length > longest:
-        need, have = length_name(config.data.length), length_name(longest)
-        raise ConfigError(f"data.length {need} is more than the context of {have}; set rope.target={need}")
+    rope = yarn_parameters(native, stage.rope_target, given)
+    longest = max(native, stage.rope_target)
+    if stage.length > longest:
+        need, have = length_name(stage.length), length_name(longest)
+        raise ConfigError(f"length {need} is more than the context of {have}; set rope.target={need}")
     base = load_base(name, rope, longest, config.model.dtype, pick_device(config.model.device))
     if config.model.checkpointing:
         # transformers has renamed it, and will drop the old name
         enable = getattr(base, "activation_checkpointing_enable", None) or base.gradient_checkpointing_enable
         enable({"use_reentrant": False})
+    modules = config.adapter.modules
+    if modules == "attention":
+        modules = ("q_proj", "k_proj", "v_proj", "o_proj")
     lora = LoraConfig(
         r=config.adapter.r,
         lora_alpha=config.adapter.alpha,
         lora_dropout=config.adapter.dropout,
-        target_modules=["q_proj", "k_proj", "v_proj", "o_proj"]
-        if config.adapter.modules == "attention"
-        else list(config.adapter.modules),
+        target_modules=list(modules),
         task_type="CAUSAL_LM",
     )
     try:
         model = get_peft_model(base, lora)
     except ValueError as error:
-        raise ConfigError(f"adapter.modules {', '.join(config.adapter.modules)}: {error}") from error
+        raise ConfigError(f"adapter.modules {', '.join(modules)}: {error}") from error
     tuner: Any = model.base_model
     names = {module.rpartition(".")[2] for module in tuner.targeted_module_names}
-    if without := [m for m in config.adapter.modules if m not in names]:
+    if without := [m for m in modules if m not in names]:
         raise ConfigError(f"adapter.modules: {name!r} has no module {', '.join(without)}; it has {_linear(base)}")
     model.train()
     settings = {
@@ -79,3 +81,7 @@ def describe(model: Any, settings: Mapping[str, Any], rows: int) -> str:
 def _linear(base: Any) -> str:
     """The names of a model's linear layers."""
     return ", ".join(sorted({n.rpartition(".")[2] for n, m in base.named_modules() if isinstance(m, torch.nn.Linear)}))
+
+
+def move_to(model: Any, settings: dict[str, Any], config: TrainConfig, stage: Stage) -> None:
+    settings["length"] = stage.length
