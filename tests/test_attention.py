@@ -34,7 +34,7 @@ from transformers import (
 
 from repo2ctx.errors import ConfigError
 from train.attention import row_inputs, use
-from train.attention.paths import PATHS, _seen, block_mask
+from train.attention.paths import PATHS, begins, block_mask, seen
 from train.attention.rows import row_of
 
 VOCABULARY = 64
@@ -76,6 +76,8 @@ def tiny(family: str, device: str, **changes):
         model = Qwen3ForCausalLM(Qwen3Config(**shape))
     else:
         model = MistralForCausalLM(MistralConfig(**{"sliding_window": None} | shape))
+    for layer in model.model.layers:
+        layer.self_attn.scaling = 0.3  # not what attention does by itself
     for name, weights in model.named_parameters():
         if name.endswith("bias"):
             torch.nn.init.normal_(weights, std=0.2)
@@ -112,6 +114,12 @@ def alone(model, ids_1T: torch.Tensor, lengths: tuple[int, ...]):
         for name, gradient in one[2].items():
             total[name] = total.get(name, 0) + gradient
     return torch.cat(logits), torch.cat(hidden, dim=1), total
+
+
+def qkv(row, dtype, heads=(6, 2, 2), size=16) -> list[torch.Tensor]:
+    """Random queries, keys and values on the GPU, as a model's layer gives them."""
+    shapes = [(1, row.tokens, n, size) for n in heads]
+    return [torch.randn(s, device="cuda", dtype=dtype).transpose(1, 2).requires_grad_() for s in shapes]
 
 
 def spans(lengths: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -239,10 +247,9 @@ def test_blocks_of_flex_are_those_of_torch(window):
     cases = [(1,), (128,), (129,), (256, 128), (1,) * 200, LENGTHS]
     cases += [tuple(torch.randint(1, 400, (n,), generator=random).tolist()) for n in (2, 3, 5, 8)]
     for lengths in cases:
-        tokens = sum(lengths)
-        first_T = torch.repeat_interleave(torch.tensor([a for a, _ in spans(lengths)]), torch.tensor(lengths))
-        wanted = create_block_mask(_seen(first_T, window), None, None, tokens, tokens, "cpu")
-        got = block_mask(lengths, window, torch.device("cpu"))
+        tokens, cpu = sum(lengths), torch.device("cpu")
+        wanted = create_block_mask(seen(begins(lengths, window, cpu)), None, None, tokens, tokens, "cpu")
+        got = block_mask(lengths, window, cpu)
         assert torch.equal(got.to_dense(), wanted.to_dense())
         for of in ("kv", "full_kv", "q", "full_q"):
             numbers, places = (getattr(wanted, f"{of}_{what}")[0, 0] for what in ("num_blocks", "indices"))
@@ -378,15 +385,47 @@ def test_auto_on_a_gpu():
 @pytest.mark.skipif(not CUDA, reason="no GPU")
 @pytest.mark.parametrize("path", [p for p in PATHS if p not in ("eager", "sdpa-math")])
 def test_memory_grows_with_the_row_and_not_with_its_square(path):
-    dtype = torch.bfloat16 if path != "sdpa" else torch.float32
-    row, tokens = row_of([9000, 7000, 384], "cuda"), 16384
-    q, k, v = (torch.randn(1, n, tokens, 64, device="cuda", dtype=dtype, requires_grad=True) for n in (6, 2, 2))
+    row = row_of([9000, 7000, 384], "cuda")
+    q, k, v = qkv(row, torch.bfloat16 if path != "sdpa" else torch.float32)
     for _ in range(2):  # what kernels keep for themselves is there after the first
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
-        PATHS[path](q, k, v, row, None, None).sum().backward()
+        o = PATHS[path](q, k, v, row, None, None)
+        o.backward(torch.ones_like(o))
         peak = torch.cuda.max_memory_allocated() - before
     assert peak < 16 * q.nbytes < 6 * 9000**2 * 2
+
+
+@pytest.mark.skipif(not CUDA, reason="no GPU")
+@pytest.mark.parametrize("path", [p for p in PATHS if p not in ("eager", "sdpa-math")])
+def test_documents_of_thousands_of_tokens(path):
+    """32 heads of 128, 8 for keys: against each document in float32, and to the last bit where another one changes."""
+    torch.manual_seed(0)
+    row = row_of((5000, 1, 9000, 2383), "cuda")
+    inputs = qkv(row, torch.bfloat16, (32, 8, 8), 128)
+    o = PATHS[path](*inputs, row, None, None)
+    gradient = torch.randn_like(o)
+    o.backward(gradient)
+    exact = [x.detach().float().requires_grad_() for x in inputs]
+    parts = []
+    for start, end in spans(row.lengths):
+        q, k, v = (x[:, :, start:end] for x in exact)
+        k, v = (x.repeat_interleave(4, dim=1) for x in (k, v))
+        parts.append(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2))
+    wanted = torch.cat(parts, dim=1)
+    wanted.backward(gradient.float())
+    for ours, theirs in [(o, wanted), *((a.grad, b.grad) for a, b in zip(inputs, exact, strict=True))]:
+        assert ((ours.float() - theirs).norm() / theirs.norm()).item() < 1e-2
+    with torch.no_grad():
+        plainly = PATHS[path](*inputs, row, None, None)
+        for start, end in spans(row.lengths):
+            place = (start + end) // 2
+            changed = [x.clone() for x in inputs]
+            for x in changed:
+                x[:, :, place] += 1
+            differs = (PATHS[path](*changed, row, None, None) != plainly).any(-1).any(-1).nonzero()[:, 1]
+            assert differs.min() == place
+            assert differs.max() < end
 
 
 @pytest.mark.skipif(not CUDA, reason="no GPU")
@@ -395,8 +434,8 @@ def test_flex_compiles_for_any_lengths_at_once():
 
     def attend(lengths):
         row = row_of(lengths, "cuda")
-        q = torch.randn(1, 6, row.tokens, 16, device="cuda", dtype=torch.bfloat16, requires_grad=True)
-        PATHS["flex"](q, q[:, :2], q[:, :2], row, None, None).sum().backward()
+        o = PATHS["flex"](*qkv(row, torch.bfloat16), row, None, None)
+        o.backward(torch.ones_like(o))
 
     for lengths in ([300, 77], [500, 1, 9], [1000]):
         attend(lengths)

@@ -31,6 +31,7 @@ from train.attention.rows import Row
 
 Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, Row, float | None, int | None], torch.Tensor]
 BLOCK = 128  # tokens a side: what flex skips or computes at once
+_MOST_KERNELS = 32  # that flex compiles in one process: torch's own limit is 8
 
 
 def _eager(
@@ -43,8 +44,8 @@ def _eager(
 ) -> torch.Tensor:
     groups = q_1HTD.shape[1] // k_1GTD.shape[1]
     k_1HTD, v_1HTD = (x.repeat_interleave(groups, dim=1) for x in (k_1GTD, v_1GTD))
-    position = torch.arange(row.tokens, device=q_1HTD.device)
-    seen_TT = _seen(_first_tokens(row.lengths, q_1HTD.device), window)(0, 0, position[:, None], position[None, :])
+    position_T = torch.arange(row.tokens, device=q_1HTD.device)
+    seen_TT = seen(begins(row.lengths, window, q_1HTD.device))(0, 0, position_T[:, None], position_T[None, :])
     scores_1HTT = q_1HTD @ k_1HTD.transpose(2, 3) * (q_1HTD.shape[-1] ** -0.5 if scale is None else scale)
     weights_1HTT = scores_1HTT.masked_fill(~seen_TT, -torch.inf).softmax(-1, dtype=torch.float32)
     return (weights_1HTT.to(v_1HTD.dtype) @ v_1HTD).transpose(1, 2)
@@ -111,13 +112,17 @@ def _flex(
     attend: Any = _compiled_flex() if q_1HTD.is_cuda else flex_attention
     mask = block_mask(row.lengths, window, q_1HTD.device)
     grouped = q_1HTD.shape[1] != k_1GTD.shape[1]
-    o_1HTD: torch.Tensor = attend(q_1HTD, k_1GTD, v_1GTD, block_mask=mask, scale=scale, enable_gqa=grouped)
+    with torch._dynamo.config.patch(recompile_limit=_MOST_KERNELS):
+        o_1HTD: torch.Tensor = attend(q_1HTD, k_1GTD, v_1GTD, block_mask=mask, scale=scale, enable_gqa=grouped)
     return o_1HTD.transpose(1, 2)
 
 
 @cache
 def _compiled_flex() -> Any:
-    return torch.compile(flex_attention)
+    """One kernel for a model's first row, and one for rows of any other lengths; with and without gradients each."""
+    return torch.compile(
+        flex_attention, fullgraph=True
+    )  # raises past the limit, where it would make all scores instead
 
 
 @lru_cache(maxsize=2)  # all layers of a row share one mask, or two where some have a window
@@ -131,9 +136,7 @@ def block_mask(lengths: tuple[int, ...], window: int | None, device: torch.devic
     than its last token's stretch.
     """
     tokens, count = sum(lengths), -(-sum(lengths) // BLOCK)
-    position_T = torch.arange(tokens, device=device)
-    first_T = _first_tokens(lengths, device)
-    begins_T = first_T if window is None else torch.maximum(first_T, position_T - window + 1)
+    begins_T = begins(lengths, window, device)
     own_N = torch.arange(count, device=device)
     lowest_N = begins_T[own_N * BLOCK] // BLOCK
     # the least of the blocks that every query sees in full: its own, where there is none
@@ -150,31 +153,27 @@ def block_mask(lengths: tuple[int, ...], window: int | None, device: torch.devic
         (own_N - full_N).to(torch.int32)[None, None],
         full_NN.to(torch.int32)[None, None],
         BLOCK_SIZE=BLOCK,
-        mask_mod=_seen(first_T, window),
+        mask_mod=seen(begins_T),
         seq_lengths=(tokens, tokens),
     )
 
 
-def _first_tokens(lengths: tuple[int, ...], device: torch.device) -> torch.Tensor:
-    """For each token of a row, where its document starts."""
-    starts = list(accumulate(lengths, initial=0))[:-1]
-    return torch.repeat_interleave(torch.tensor(starts, device=device), torch.tensor(lengths, device=device))
+def begins(lengths: tuple[int, ...], window: int | None, device: torch.device) -> torch.Tensor:
+    """For each token of a row, the first token that it sees: of its document, or of its window if that begins later."""
+    starts = torch.tensor(list(accumulate(lengths, initial=0))[:-1], device=device)
+    first_T = torch.repeat_interleave(starts, torch.tensor(lengths, device=device))
+    if window is None:
+        return first_T
+    return torch.maximum(first_T, torch.arange(len(first_T), device=device) - window + 1)
 
 
-def _seen(first_T: torch.Tensor, window: int | None) -> Callable[..., torch.Tensor]:
+def seen(begins_T: torch.Tensor) -> Callable[..., torch.Tensor]:
     """(batch, head, query, key) -> whether the query sees the key, by their places in the row."""
 
-    def whole(b: Any, h: Any, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
-        return (k <= q) & (k >= first_T[q])
+    def sees(b: Any, h: Any, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+        return (k <= q) & (k >= begins_T[q])
 
-    if window is None:
-        return whole
-    reach = window
-
-    def windowed(b: Any, h: Any, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
-        return (k <= q) & (k >= first_T[q]) & (k > q - reach)
-
-    return windowed
+    return sees
 
 
 PATHS: dict[str, Attend] = {
