@@ -9,10 +9,11 @@ import torch
 from peft import LoraConfig, get_peft_model
 
 from repo2ctx.config import length_name
-from repo2ctx.errors import ConfigError, ModelError
-from repo2ctx.models import load_base, load_shape, model_name, pick_device
+from repo2ctx.errors import ConfigError
+from repo2ctx.models import load_base, model_name, pick_device
+from repo2ctx.positions import check_positions
 from train.config import TrainConfig
-from train.rope import yarn_parameters
+from train.rope import decide_positions, describe_positions, position_settings
 
 
 def make_model(config: TrainConfig) -> tuple[Any, dict[str, Any]]:
@@ -21,18 +22,14 @@ def make_model(config: TrainConfig) -> tuple[Any, dict[str, Any]]:
     Raises ModelError for a base that cannot be extended, ConfigError for rows longer than its context.
     """
     name = config.model.base
-    shape = load_shape(name)
-    given = dict(getattr(shape, "rope_parameters", None) or {})
-    native = getattr(shape, "max_position_embeddings", None)
-    if "rope_theta" not in given or given.get("rope_type", "default") != "default" or not native or native < 1:
-        has = f"RoPE scaling of its own ({given})" if given.get("rope_type") else f"no plain RoPE ({given or 'none'})"
-        raise ModelError(f"model {name!r}: has {has}; only models with plain RoPE are extended yet")
-    rope = yarn_parameters(native, config.rope.target, given)
-    longest = max(native, config.rope.target)
+    if config.model.shape is not None:
+        raise ConfigError("model.shape is for --dry-run alone; leave it out to train model.base")
+    rope, window = decide_positions(config)
+    positions, longest = rope.rope_parameters, rope.max_position_embeddings
     if config.data.length > longest:
         need, have = length_name(config.data.length), length_name(longest)
         raise ConfigError(f"data.length {need} is more than the context of {have}; set rope.target={need}")
-    base = load_base(name, rope, longest, config.model.dtype, pick_device(config.model.device))
+    base = load_base(name, positions, longest, config.model.dtype, pick_device(config.model.device), window)
     if config.model.checkpointing:
         # transformers has renamed it, and will drop the old name
         enable = getattr(base, "activation_checkpointing_enable", None) or base.gradient_checkpointing_enable
@@ -54,25 +51,17 @@ def make_model(config: TrainConfig) -> tuple[Any, dict[str, Any]]:
     names = {module.rpartition(".")[2] for module in tuner.targeted_module_names}
     if without := [m for m in config.adapter.modules if m not in names]:
         raise ConfigError(f"adapter.modules: {name!r} has no module {', '.join(without)}; it has {_linear(base)}")
+    check_positions(model, f"model {name!r}")
     model.train()
-    settings = {
-        "base": model_name(name),
-        "native_length": native,
-        "rope_parameters": dict(base.config.rope_parameters),
-        "max_position_embeddings": longest,
-    }
-    return model, settings
+    return model, {"base": model_name(name)} | position_settings(config, rope, window)
 
 
 def describe(model: Any, settings: Mapping[str, Any], rows: int) -> str:
     """What is about to be trained, in one line."""
     trained, weights = model.get_nb_trainable_parameters()
-    rope, native = settings["rope_parameters"], length_name(settings["native_length"])
-    reach = length_name(settings["max_position_embeddings"])
-    yarn = f"YaRN {rope['factor']:g} times {native} to {reach}" if "factor" in rope else f"plain RoPE, {reach}"
     return (
-        f"{settings['base']}: {trained:,} of {weights:,} weights are trained, {model.dtype} on {model.device}; {yarn}; "
-        f"{rows:,} rows of {length_name(settings['length'])}"
+        f"{settings['base']}: {trained:,} of {weights:,} weights are trained, {model.dtype} on {model.device}; "
+        f"{describe_positions(settings)}; {rows:,} rows of {length_name(settings['length'])}"
     ).replace("torch.", "")
 
 
