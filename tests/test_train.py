@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny import NATIVE, rows_of, tiny_shape
+from tiny import NATIVE, rows_of
 from transformers import AutoModelForCausalLM
-from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 from repo2ctx.config import read_config
 from repo2ctx.errors import ConfigError, ModelError, OutputError, Repo2CtxError
@@ -28,7 +27,6 @@ from train.loss import loss_sum
 from train.metrics import Metrics
 from train.model import make_model
 from train.output import run_directory
-from train.rope import yarn_parameters
 from train.stages import resolve_stages
 
 ROOT = Path(__file__).parents[1]
@@ -39,44 +37,6 @@ def changed(config: TrainConfig, **sections) -> TrainConfig:
     for name, options in sections.items():
         values[name] = {**values[name], **options} if isinstance(options, dict) else options
     return TrainConfig.model_validate(values)
-
-
-@pytest.mark.parametrize("scale", [2.0, 4.0, 16.0, 128.0])
-def test_yarn_is_the_papers(scale):
-    theta, dim = 500_000.0, 64
-    parameters = yarn_parameters(8192, int(8192 * scale), {"rope_theta": theta})
-    assert parameters["factor"] == scale
-    shape = tiny_shape(
-        hidden_size=dim * 2,
-        num_attention_heads=2,
-        rope_parameters=parameters,
-        max_position_embeddings=int(8192 * scale),
-    )
-    rotary = LlamaRotaryEmbedding(shape)
-    for i in range(dim // 2):
-        frequency = theta ** (-2 * i / dim)
-        # section 3.2 and 3.3: r = L * frequency / 2 pi turns; a ramp between alpha = 1 and beta = 32 turns.
-        # The dimensions of the ramp's ends are rounded outward, as in the authors' own code.
-        low = math.floor(dim * math.log(8192 / (32 * 2 * math.pi)) / (2 * math.log(theta)))
-        high = math.ceil(dim * math.log(8192 / (1 * 2 * math.pi)) / (2 * math.log(theta)))
-        ramp = min(1.0, max(0.0, (i - low) / (high - low)))
-        expected = frequency / scale * ramp + frequency * (1 - ramp)
-        assert rotary.inv_freq[i].item() == pytest.approx(expected, rel=1e-5)
-    assert rotary.attention_scaling == pytest.approx(0.1 * math.log(scale) + 1, rel=1e-6)
-
-
-def test_a_target_within_the_native_length_changes_nothing():
-    given = {"rope_theta": 1e5, "partial_rotary_factor": 0.5}
-    assert yarn_parameters(8192, 8192, given) == {"rope_type": "default"} | given
-    assert yarn_parameters(8192, 16384, given)["partial_rotary_factor"] == 0.5
-    with pytest.raises(ValueError, match="positive"):
-        yarn_parameters(0, 1, given)
-
-
-def test_frequencies_stay_in_full_precision(base):
-    model = load_base(str(base), yarn_parameters(NATIVE, 4 * NATIVE, {"rope_theta": 1e4}), 4 * NATIVE, "bfloat16")
-    assert model.model.rotary_emb.inv_freq.dtype == torch.float32
-    assert model.lm_head.weight.dtype == torch.bfloat16
 
 
 def made(config: TrainConfig):
@@ -211,7 +171,7 @@ def test_what_does_not_fit_is_told(config, tmp_path):
     with pytest.raises(ConfigError, match="it has packed/1k/train"):
         train(changed(config, data={"length": "4k"}))
     new = changed(config, out=tmp_path / "new")
-    with pytest.raises(ConfigError, match=r"length 1k is more than the context of 512; set rope.target=1k"):
+    with pytest.raises(ConfigError, match=r"rows of 1k are longer than its context of 512; set rope.target=1k"):
         train(changed(new, rope={"target": NATIVE}))
     with pytest.raises(ConfigError, match=r"adapter.modules no_such_proj: Target modules"):
         train(changed(new, adapter={"modules": ("no_such_proj",)}))
@@ -223,14 +183,10 @@ def test_what_does_not_fit_is_told(config, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_bases_that_cannot_be_extended_are_refused(config, base):
+def test_bases_that_cannot_be_trained_are_refused(config, base):
     shape = json.loads((base / "config.json").read_text())
-    scaled = shape | {"rope_parameters": yarn_parameters(256, 512, {"rope_theta": 1e4})}
-    (base / "config.json").write_text(json.dumps(scaled))
-    with pytest.raises(ModelError, match="RoPE scaling of its own"):
-        train(config)
     (base / "config.json").write_text(json.dumps({"model_type": "gpt2", "vocab_size": 512}))
-    with pytest.raises(ModelError, match="no plain RoPE"):
+    with pytest.raises(ModelError, match="gpt2 has no RoPE that could be extended"):
         train(config)
     (base / "config.json").write_text(json.dumps({"model_type": "nothing that exists"}))
     with pytest.raises(ModelError, match="cannot be loaded"):
