@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import warnings
 from collections.abc import Iterator, Mapping
@@ -68,15 +69,19 @@ def load_base(
     max_positions: int | None = None,
     dtype: str = "float32",
     device: str = "cpu",
+    *,
+    four_bit: bool = False,
 ) -> Any:
     """A causal language model for training or inference.
 
     rope: `rope_parameters` that replace the model's own before it is made; max_positions: its context with them.
-    dtype: float32, bfloat16 or float16. device: cpu or cuda. Raises ModelError.
+    dtype: float32, bfloat16 or float16. device: cpu or cuda. four_bit: hold the linear layers but the output's in 4 bits, and
+    compute in bfloat16 (CUDA and bitsandbytes). Raises ModelError.
     """
     import torch
     from transformers import AutoModelForCausalLM
 
+    quantized = _four_bit(name, dtype, device) if four_bit else {}
     config = load_shape(name)
     if rope is not None:
         config.rope_parameters = dict(rope)
@@ -89,12 +94,37 @@ def load_base(
             dtype=getattr(torch, dtype),
             trust_remote_code=False,
             output_loading_info=True,
+            **quantized,
         )
     model, loaded = made
     if missing := sorted(loaded["missing_keys"]):
         raise ModelError(f"model {name!r}: its files lack {len(missing)} weights, such as {missing[0]}; get it whole")
-    model.to(device)
-    return model
+    return model if four_bit else model.to(device)
+
+
+def _four_bit(name: str, dtype: str, device: str) -> dict[str, Any]:
+    """What transformers is told for QLoRA's weights: NormalFloat 4, its scales quantized too (arXiv:2305.14314)."""
+    way = "train with adapter.kind=lora, or load the plain base"
+    if device != "cuda":
+        raise ModelError(f"model {name!r}: weights in 4 bits need a CUDA GPU, and the device is {device}; {way}")
+    if importlib.util.find_spec("bitsandbytes") is None:
+        raise ModelError(
+            f"model {name!r}: weights in 4 bits need bitsandbytes; run `pip install bitsandbytes`, or {way}"
+        )
+    if dtype != "bfloat16":
+        raise ModelError(
+            f"model {name!r}: weights in 4 bits compute in bfloat16, not {dtype}; set model.dtype=bfloat16"
+        )
+    import torch
+    from transformers import BitsAndBytesConfig
+
+    settings = BitsAndBytesConfig(  # type: ignore[no-untyped-call]
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=torch.bfloat16,
+    )
+    return {"quantization_config": settings, "device_map": {"": torch.cuda.current_device()}}
 
 
 def tokenizer_files(name: str) -> list[Path]:
@@ -140,11 +170,16 @@ def _quiet() -> None:
 
 
 class AdapterSettings(BaseModel):
-    """What an adapter needs and PEFT does not store."""
+    """What an adapter, or a model that was trained as a whole, needs and its other files do not say."""
 
     model_config = ConfigDict(extra="allow")
 
     base: str
+    kind: Literal["lora", "lora+", "qlora", "full"] = Field("lora", description="full: a whole model; else an adapter")
+    base_weights: Literal["float32", "bfloat16", "nf4"] | None = Field(
+        None, description="how the base's weights were held as it was trained; nf4: in 4 bits, by bitsandbytes"
+    )
+    dtype: Literal["float32", "bfloat16"] | None = Field(None, description="what was computed in")
     native_length: int = Field(gt=0)
     rope_parameters: dict[str, Any]
     max_position_embeddings: int = Field(gt=0)
@@ -181,21 +216,52 @@ def attach_adapter(model: Any, directory: str | Path) -> Any:
     from peft import PeftModel
 
     settings = read_settings(directory := Path(directory))
+    if settings["kind"] == "full":
+        raise ModelError(f"{directory}: holds a whole model and no adapter; load it with repo2ctx.models.load_tuned")
+    _check_rope(model, settings, directory)
+    with _told(str(directory)), warnings.catch_warnings():
+        # PEFT only warns of an adapter that lacks weights, and goes on with random ones
+        warnings.filterwarnings("error", message="Found missing adapter keys")
+        tuned = PeftModel.from_pretrained(model, str(directory))
+    _check_weights(tuned, directory)
+    return tuned
+
+
+def _check_rope(model: Any, settings: Mapping[str, Any], directory: Path) -> None:
     have, want = dict(model.config.rope_parameters), settings["rope_parameters"]
     if have != want:
         raise ModelError(
             f"{directory}: was trained with RoPE {want}, but the model has {have}; load the model with "
             "repo2ctx.models.load_tuned, which sets it, or set config.rope_parameters before the model is made"
         )
-    with _told(str(directory)), warnings.catch_warnings():
-        # PEFT only warns of an adapter that lacks weights, and goes on with random ones
-        warnings.filterwarnings("error", message="Found missing adapter keys")
-        return PeftModel.from_pretrained(model, str(directory))
 
 
-def load_tuned(directory: str | Path, dtype: str = "float32", device: str = "cpu") -> Any:
-    """The adapter of `directory` on its base, under the RoPE that it was trained with. Raises ModelError."""
+def _check_weights(model: Any, directory: Path) -> None:
+    """Raise ModelError for weights of an adapter that the model has no place for, which PEFT leaves out without a word."""
+    from peft import get_peft_model_state_dict
+    from safetensors import safe_open
+
+    with safe_open(str(directory / "adapter_model.safetensors"), "pt") as file:
+        unknown = sorted(set(file.keys()) - set(get_peft_model_state_dict(model, save_embedding_layers=False)))
+    if unknown:
+        raise ModelError(
+            f"{directory}: has {len(unknown)} weights that {model.peft_config['default'].base_model_name_or_path!r} with this "
+            f"adapter has no place for, such as {unknown[0]}; give a directory that `python -m train.run` wrote"
+        )
+
+
+def load_tuned(directory: str | Path, dtype: str = "float32", device: str = "cpu", *, four_bit: bool = False) -> Any:
+    """What `directory` holds, under the RoPE that it was trained with: an adapter on its base, or a whole model.
+
+    four_bit: put an adapter on its base in 4 bits, as qlora trains it; on the plain base, which is the default, the same adapter
+    is an approximation, off by what the base lost to 4 bits. Raises ModelError.
+    """
     directory = Path(directory)
     settings = read_settings(directory)
-    model = load_base(settings["base"], settings["rope_parameters"], settings["max_position_embeddings"], dtype, device)
+    if settings["kind"] == "full":
+        model = load_base(str(directory), None, None, dtype, device, four_bit=four_bit)
+        _check_rope(model, settings, directory)
+        return model
+    rope, longest = settings["rope_parameters"], settings["max_position_embeddings"]
+    model = load_base(settings["base"], rope, longest, dtype, device, four_bit=four_bit)
     return attach_adapter(model, directory)

@@ -1,22 +1,20 @@
-"""The model that is trained: a base under the RoPE of the target length, with a LoRA adapter on it."""
+"""The model that is trained: a base under the RoPE of the target length, with what is trained of it (`train.adapters`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-from peft import LoraConfig, get_peft_model
-
 from repo2ctx.config import length_name
 from repo2ctx.errors import ConfigError, ModelError
 from repo2ctx.models import load_base, load_shape, model_name, pick_device
+from train.adapters import described, make_trainable
 from train.config import TrainConfig
 from train.rope import yarn_parameters
 
 
 def make_model(config: TrainConfig) -> tuple[Any, dict[str, Any]]:
-    """(PEFT model in training mode, the settings that are stored beside the adapter).
+    """(the model in training mode, a PEFT model unless all of it is trained; the settings that are stored beside its weights).
 
     Raises ModelError for a base that cannot be extended, ConfigError for rows longer than its context.
     """
@@ -32,31 +30,20 @@ def make_model(config: TrainConfig) -> tuple[Any, dict[str, Any]]:
     if config.data.length > longest:
         need, have = length_name(config.data.length), length_name(longest)
         raise ConfigError(f"data.length {need} is more than the context of {have}; set rope.target={need}")
-    base = load_base(name, rope, longest, config.model.dtype, pick_device(config.model.device))
+    kind = config.adapter.kind
+    held = "float32" if kind == "full" else config.model.dtype  # of full, it is the weights themselves that are trained
+    base = load_base(name, rope, longest, held, pick_device(config.model.device), four_bit=kind == "qlora")
     if config.model.checkpointing:
         # transformers has renamed it, and will drop the old name
         enable = getattr(base, "activation_checkpointing_enable", None) or base.gradient_checkpointing_enable
         enable({"use_reentrant": False})
-    lora = LoraConfig(
-        r=config.adapter.r,
-        lora_alpha=config.adapter.alpha,
-        lora_dropout=config.adapter.dropout,
-        target_modules=["q_proj", "k_proj", "v_proj", "o_proj"]
-        if config.adapter.modules == "attention"
-        else list(config.adapter.modules),
-        task_type="CAUSAL_LM",
-    )
-    try:
-        model = get_peft_model(base, lora)
-    except ValueError as error:
-        raise ConfigError(f"adapter.modules {', '.join(config.adapter.modules)}: {error}") from error
-    tuner: Any = model.base_model
-    names = {module.rpartition(".")[2] for module in tuner.targeted_module_names}
-    if without := [m for m in config.adapter.modules if m not in names]:
-        raise ConfigError(f"adapter.modules: {name!r} has no module {', '.join(without)}; it has {_linear(base)}")
+    model = make_trainable(base, config.adapter, model_name(name), config.model.dtype)
     model.train()
     settings = {
         "base": model_name(name),
+        "kind": kind,
+        "base_weights": "nf4" if kind == "qlora" else held,
+        "dtype": config.model.dtype,
         "native_length": native,
         "rope_parameters": dict(base.config.rope_parameters),
         "max_position_embeddings": longest,
@@ -66,16 +53,10 @@ def make_model(config: TrainConfig) -> tuple[Any, dict[str, Any]]:
 
 def describe(model: Any, settings: Mapping[str, Any], rows: int) -> str:
     """What is about to be trained, in one line."""
-    trained, weights = model.get_nb_trainable_parameters()
     rope, native = settings["rope_parameters"], length_name(settings["native_length"])
     reach = length_name(settings["max_position_embeddings"])
     yarn = f"YaRN {rope['factor']:g} times {native} to {reach}" if "factor" in rope else f"plain RoPE, {reach}"
     return (
-        f"{settings['base']}: {trained:,} of {weights:,} weights are trained, {model.dtype} on {model.device}; {yarn}; "
+        f"{settings['base']}: {described(model)}, {settings['dtype']} on {model.device}; {yarn}; "
         f"{rows:,} rows of {length_name(settings['length'])}"
-    ).replace("torch.", "")
-
-
-def _linear(base: Any) -> str:
-    """The names of a model's linear layers."""
-    return ", ".join(sorted({n.rpartition(".")[2] for n, m in base.named_modules() if isinstance(m, torch.nn.Linear)}))
+    )
