@@ -4,7 +4,9 @@
 - lora+ (LongLoRA, Chen et al. 2023, arXiv:2309.12307): norms and the input embedding too, which extending the context needs.
   PEFT trains copies of them (`modules_to_save`), and stores only those. An output layer that is tied to the embedding stays tied,
   here and wherever PEFT loads the adapter (`ensure_weight_tying`); its format then holds the matrix under both names.
-- qlora (Dettmers et al. 2023, arXiv:2305.14314): lora over a base whose linear layers are held in 4 bits.
+- qlora (Dettmers et al. 2023, arXiv:2305.14314): lora over a base whose linear layers are held in 4 bits. The rest of the base is
+  bfloat16, as where nothing is quantized: PEFT's `prepare_model_for_kbit_training` would make it float32, and with the embedding
+  every layer's input, which at long contexts takes more memory than the weights; norms compute in float32 anyway.
 - full: every weight. What is stored is a Hugging Face model, not an adapter.
 
 Whatever is trained is float32, whatever the model computes in: bfloat16 has 8 bits of precision, so a step of 2e-5 on a weight
@@ -60,9 +62,11 @@ def make_trainable(base: Any, section: AdapterSection, name: str, dtype: str) ->
     lora.base_model_name_or_path, lora.target_modules = name, sorted(lora.target_modules or ())
     _keep_float32(model, getattr(torch, dtype))
     have = sum(n for part, n in trained_weights(model).items() if part != "LoRA")
-    if have != wanted:
+    if have != wanted or (tied and base.get_output_embeddings().weight is not base.get_input_embeddings().weight):
+        # PEFT knows the two by their names
         raise ModelError(
-            f"model {name!r}: {have:,} weights of norms and embeddings would be trained, not {wanted:,}; use lora"
+            f"model {name!r}: PEFT would train {have:,} of its {wanted:,} weights of norms and embeddings, or untie its output layer "
+            "from the embedding; use adapter.kind=lora"
         )
     return model
 
