@@ -65,8 +65,8 @@ def make_trainable(base: Any, section: AdapterSection, name: str, dtype: str) ->
     if have != wanted or (tied and base.get_output_embeddings().weight is not base.get_input_embeddings().weight):
         # PEFT knows the two by their names
         raise ModelError(
-            f"model {name!r}: PEFT would train {have:,} of its {wanted:,} weights of norms and embeddings, or untie its output layer "
-            "from the embedding; use adapter.kind=lora"
+            f"model {name!r}: PEFT would train {have:,} of its {wanted:,} weights of norms and embeddings, or untie its output "
+            "layer from the embedding; use adapter.kind=lora"
         )
     return model
 
