@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import itertools
 import math
+from typing import get_args
 
 import pytest
 import torch
@@ -37,11 +38,12 @@ from repo2ctx.errors import ConfigError
 from train.attention import row_inputs, use
 from train.attention.paths import PATHS, begins, block_mask, seen
 from train.attention.rows import row_of
+from train.config import AttentionSection
 
 VOCABULARY = 64
 LENGTHS = (1, 7, 130, 1, 61)  # over one block of 128, not a multiple of anything, two documents of one token
 CUDA = torch.cuda.is_available()
-HALF_ONLY = ("sdpa-flash", "sdpa-cudnn", "varlen")  # on CUDA
+HALF_ONLY = ("sdpa-flash", "sdpa-cudnn", "sdpa-by-length", "varlen")  # on CUDA
 CASES = [("cpu", path) for path in ("eager", "sdpa", "sdpa-math", "sdpa-flash", "flex")] + [
     pytest.param("cuda", path, marks=pytest.mark.skipif(not CUDA, reason="no GPU")) for path in PATHS
 ]
@@ -352,7 +354,7 @@ def test_a_window_that_only_the_mask_would_have_is_not_lost():
 def test_paths_that_do_not_run_here_are_refused():
     model = tiny("llama", "cpu")
     before = model.config._attn_implementation
-    for path in ("sdpa-cudnn", "varlen", "flex"):
+    for path in ("sdpa-cudnn", "sdpa-by-length", "varlen", "flex"):
         with pytest.raises(
             ConfigError, match=rf"attention\.path {path} does not run for LlamaForCausalLM in float32 on cpu \(.+auto"
         ):
@@ -363,6 +365,11 @@ def test_paths_that_do_not_run_here_are_refused():
 def test_auto_on_a_cpu():
     assert use(tiny("llama", "cpu"), "auto") == "sdpa"
     assert use(tiny("mistral", "cpu", sliding_window=5), "auto") == "eager"
+
+
+def test_the_configuration_names_the_paths_there_are():
+    names = get_args(AttentionSection.model_fields["path"].annotation)
+    assert set(names) == {"auto", *PATHS}
 
 
 def test_choosing_takes_no_random_numbers():
@@ -376,7 +383,7 @@ def test_choosing_takes_no_random_numbers():
 
 @pytest.mark.skipif(not CUDA, reason="no GPU")
 def test_auto_on_a_gpu():
-    assert use(tiny("llama", "cuda"), "auto") == "sdpa-cudnn"
+    assert use(tiny("llama", "cuda"), "auto") == "sdpa-by-length"
     assert use(tiny("llama", "cuda").float(), "auto") == "sdpa"
     assert use(tiny("mistral", "cuda", sliding_window=5), "auto") == "varlen"
     for path in HALF_ONLY:
