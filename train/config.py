@@ -120,7 +120,11 @@ class AdapterSection(Section):
 class AttentionSection(Section):
     """How the documents of a row are attended (`train.attention`)."""
 
-    path: Literal["auto", "eager", "sdpa", "sdpa-math", "sdpa-flash", "sdpa-cudnn", "varlen", "flex"] = "auto"
+    path: Literal[
+        "auto", "eager", "sdpa", "sdpa-math", "sdpa-flash", "sdpa-cudnn", "sdpa-by-length", "varlen", "flex"
+    ] = Field(
+        "auto", description="auto: the fastest that runs on the device, in the dtype; docs/attention.md has the others"
+    )
     across_documents: bool = Field(False, description="let documents that share a row see those before them")
 
 

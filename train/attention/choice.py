@@ -16,13 +16,12 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.utils.generic import TransformersKwargs
 
 from repo2ctx.errors import ConfigError
-from train.attention.paths import PATHS, Attend
+from train.attention.paths import CUDNN_FROM, PATHS, Attend
 from train.attention.rows import row_from, row_of
 
 # Models branch on "flash" in the name, and transformers has checks of its own for some others.
 _NAMES = {path: "documents-" + path.removeprefix("sdpa-").replace("flash", "fa2") for path in PATHS}
 _HALF = (torch.bfloat16, torch.float16)
-_TRIAL_LENGTHS = (1, 3, 129)
 _CHANGE_NOTHING = {
     *TransformersKwargs.__annotations__, "document_lengths", "sliding_window", "use_cache", "cache", "past_key_values",
     "cache_position", "return_dict",
@@ -101,7 +100,7 @@ def _fastest_first(device: torch.device, dtype: torch.dtype, window: bool) -> tu
         return ("eager",) if window else ("sdpa",)
     if window:
         return ("varlen", "flex", "eager") if dtype in _HALF else ("flex", "eager")
-    return ("sdpa-cudnn", "varlen", "sdpa") if dtype in _HALF else ("sdpa",)
+    return ("sdpa-by-length", "varlen", "sdpa") if dtype in _HALF else ("sdpa",)
 
 
 def _try(path: str, config: Any, dtype: torch.dtype, device: torch.device) -> None:
@@ -109,10 +108,9 @@ def _try(path: str, config: Any, dtype: torch.dtype, device: torch.device) -> No
     heads = config.num_attention_heads
     size = getattr(config, "head_dim", None) or config.hidden_size // heads
     groups = getattr(config, "num_key_value_heads", None) or heads
-    row, random = (
-        row_of(_TRIAL_LENGTHS, device),
-        torch.Generator().manual_seed(0),
-    )  # the run's own numbers stay as they are
+    # one token, and a length of every kernel that the path chooses among
+    row = row_of((CUDNN_FROM if path == "sdpa-by-length" else 129, 3, 1), device)
+    random = torch.Generator().manual_seed(0)  # the run's own numbers stay as they are
     training = torch.is_grad_enabled()
     q, k, v = (
         torch.randn(1, row.tokens, n, size, generator=random).to(device, dtype).transpose(1, 2).requires_grad_(training)

@@ -5,7 +5,8 @@ logits (None: 1 / sqrt D), and a window (None, or how many tokens the last of wh
 H and G: heads of queries and of keys; T: tokens of the row; D: size of a head. All compute the same. What they cost:
 
     eager        the scores of all pairs, H × T² of float32 and more: a reference, for short rows
-    sdpa…        torch's fused kernels, called once per document on slices; in memory O(T), but `sdpa-math`: its pairs' scores
+    sdpa…        torch's kernels, called once per document on slices, in memory O(T): the one that torch picks, flash attention,
+                 cuDNN's, or by length, long documents cuDNN's and short ones flash; sdpa-math makes each document's scores
     varlen       one call of flash attention for the row (Dao 2023, arXiv:2307.08691); half precision on CUDA
     flex         one compiled kernel for the row (Dong et al. 2024, arXiv:2412.05496) that skips blocks of 128 × 128 pairs of
                  which none is seen; compiles for some ten seconds. On a CPU it is not compiled, costs what `eager` does,
@@ -31,6 +32,8 @@ from train.attention.rows import Row
 
 Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, Row, float | None, int | None], torch.Tensor]
 BLOCK = 128  # tokens a side: what flex skips or computes at once
+CUDNN_FROM = 8192
+"""Tokens from which a document is worth what cuDNN does once for every length that it meets: 115 ms, by docs/attention.md."""
 _MOST_KERNELS = 32  # that flex compiles in one process: torch's own limit is 8
 
 
@@ -58,14 +61,15 @@ def _sdpa(
     row: Row,
     scale: float | None,
     window: int | None,
-    backend: SDPBackend | None = None,
+    kernel_of: Callable[[int], SDPBackend] | None = None,
 ) -> torch.Tensor:
+    """kernel_of: a document's tokens -> the kernel that it is given to, or None: torch decides."""
     if window is not None and window < row.longest:
         raise ConfigError(
             f"a window of {window} tokens is less than the longest document of the row, {row.longest}, and torch's "
             "scaled_dot_product_attention has none; set attention.path=auto, varlen or flex, or model.sliding_window=off"
         )
-    if q_1HTD.is_cuda and q_1HTD.dtype == torch.float32 and backend is None:
+    if q_1HTD.is_cuda and q_1HTD.dtype == torch.float32 and kernel_of is None:
         # the one fused kernel for it takes no groups; with them torch would compute the scores of all pairs
         groups = q_1HTD.shape[1] // k_1GTD.shape[1]
         k_1GTD, v_1GTD = (x.repeat_interleave(groups, dim=1) for x in (k_1GTD, v_1GTD))
@@ -73,12 +77,19 @@ def _sdpa(
     outputs = []
     # split, whose gradient is one concatenation: that of a slice is as large as the row, for every document
     for q, k, v in zip(*(x.split_with_sizes(row.lengths, dim=2) for x in (q_1HTD, k_1GTD, v_1GTD)), strict=True):
-        # cuDNN takes no sequence of one token
-        kernel = SDPBackend.MATH if backend == SDPBackend.CUDNN_ATTENTION and q.shape[2] == 1 else backend
-        with contextlib.nullcontext() if kernel is None else sdpa_kernel(kernel):
+        with contextlib.nullcontext() if kernel_of is None else sdpa_kernel(kernel_of(q.shape[2])):
             o = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=grouped)
         outputs.append(o.transpose(1, 2))
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=1)
+
+
+def _cudnn(tokens: int) -> SDPBackend:
+    """cuDNN, which takes no document of one token."""
+    return SDPBackend.CUDNN_ATTENTION if tokens > 1 else SDPBackend.MATH
+
+
+def _by_length(tokens: int) -> SDPBackend:
+    return SDPBackend.CUDNN_ATTENTION if tokens >= CUDNN_FROM else SDPBackend.FLASH_ATTENTION
 
 
 def _varlen(
@@ -179,9 +190,10 @@ def seen(begins_T: torch.Tensor) -> Callable[..., torch.Tensor]:
 PATHS: dict[str, Attend] = {
     "eager": _eager,
     "sdpa": _sdpa,
-    "sdpa-math": partial(_sdpa, backend=SDPBackend.MATH),
-    "sdpa-flash": partial(_sdpa, backend=SDPBackend.FLASH_ATTENTION),
-    "sdpa-cudnn": partial(_sdpa, backend=SDPBackend.CUDNN_ATTENTION),
+    "sdpa-math": partial(_sdpa, kernel_of=lambda _: SDPBackend.MATH),
+    "sdpa-flash": partial(_sdpa, kernel_of=lambda _: SDPBackend.FLASH_ATTENTION),
+    "sdpa-cudnn": partial(_sdpa, kernel_of=_cudnn),
+    "sdpa-by-length": partial(_sdpa, kernel_of=_by_length),
     "varlen": _varlen,
     "flex": _flex,
 }
