@@ -132,7 +132,7 @@ class LossSection(Section):
 
 
 class OptimSection(Section):
-    """AdamW with linear warm-up, and what follows it; a stage may have its own steps, rows_per_step, lr, warmup_steps and schedule."""
+    """AdamW with linear warm-up, and what follows it; a stage may have some of these of its own."""
 
     lr: float = Field(2e-4, gt=0, le=10)
     betas: tuple[float, float] = (0.9, 0.999)
