@@ -50,16 +50,18 @@ def describe(model: Any, settings: Mapping[str, Any], rows: int) -> str:
 
 
 def of_stage(config: TrainConfig, stage: Stage) -> TrainConfig:
-    """The configuration with the context of a stage. Raises ConfigError for rows that are longer."""
-    if stage.length > stage.rope_target:
-        need, have = length_name(stage.length), length_name(stage.rope_target)
-        raise ConfigError(
-            f"stage {stage.name}: rows of {need} are longer than its context of {have}; set rope.target={need}"
-        )
+    """The configuration with the context of a stage. Raises ConfigError if the rows of any stage are longer than its context."""
+    for each in resolve_stages(config):  # of later ones too, before hours are spent on those before
+        if each.length > each.rope_target:
+            need, have = length_name(each.length), length_name(each.rope_target)
+            raise ConfigError(
+                f"stage {each.name}: rows of {need} are longer than its context of {have}; set rope.target={need}"
+            )
     if stage.rope_target == config.rope.target:
         return config
     rope = config.rope.model_copy(update={"target": stage.rope_target, "factor": None})
-    return config.model_copy(update={"rope": rope})
+    stages = tuple(s.model_copy(update={"rope_target": s.rope_target or config.rope.target}) for s in config.stages)
+    return config.model_copy(update={"rope": rope, "stages": stages})
 
 
 def move_to(model: Any, settings: dict[str, Any], config: TrainConfig, stage: Stage) -> None:
