@@ -12,6 +12,7 @@ from repo2ctx.positions import check_positions
 from train.adapters import described, make_trainable
 from train.config import TrainConfig
 from train.rope import decide_positions, describe_positions, position_settings, set_rope
+from train.shape import check_shape
 from train.stages import Stage, resolve_stages
 
 
@@ -22,7 +23,8 @@ def make_model(config: TrainConfig, stage: Stage | None = None) -> tuple[Any, di
     """
     name = config.model.base
     if config.model.shape is not None:
-        raise ConfigError("model.shape is for --dry-run alone; leave it out to train model.base")
+        check_shape(config)
+        config = config.model_copy(update={"model": config.model.model_copy(update={"shape": None})})
     own = of_stage(config, stage or resolve_stages(config)[0])
     rope, window = decide_positions(own)
     positions, longest = rope.rope_parameters, rope.max_position_embeddings

@@ -15,7 +15,8 @@ from typing import Any
 
 from repo2ctx.errors import ConfigError, ModelError, UsageError
 from repo2ctx.models import config_values
-from train.config import ModelSection, RopeSection
+from repo2ctx.positions import same_rope
+from train.config import ModelSection, RopeSection, TrainConfig
 
 _THETA = ("rope_theta", "rotary_emb_base")
 
@@ -25,6 +26,21 @@ def model_shape(model: ModelSection, rope: RopeSection) -> Any:
     if model.shape is None:
         return make_shape(config_values(model.base), rope, f"model {model.base!r}", ModelError)
     return make_shape(_read(model.shape), rope)
+
+
+def check_shape(config: TrainConfig) -> None:
+    """Raise ConfigError if what `model.shape` says of a base is not so."""
+    model = config.model
+    values = _read(model.shape or {})
+    said = make_shape(values, config.rope).to_dict()
+    own = make_shape(config_values(model.base), config.rope, f"model {model.base!r}", ModelError).to_dict()
+    asked = {*values, "rope_parameters"} & said.keys() & own.keys() - {"dtype", "torch_dtype", "transformers_version"}
+    for key in sorted(asked):
+        same = same_rope(said[key], own[key]) if key == "rope_parameters" else said[key] == own[key]
+        if not same:
+            raise ConfigError(
+                f"model.shape: says {key} {said[key]}, but {model.base!r} has {own[key]}; mend it, or leave model.shape out"
+            )
 
 
 def _read(given: Mapping[str, Any] | Path) -> Mapping[str, Any]:
