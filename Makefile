@@ -30,7 +30,7 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
 	touch $(STAMP)
 
-# With a list of your own, the demo is its build; with the samples, it goes on to a tuned model and a summary. Its 15 steps on a
+# With a list of your own, the demo is its build; with the samples, it goes on to a tuned model and a summary. Its 10 steps on a
 # CPU show that the way works, and prove nothing about quality.
 demo: env samples
 	@if [ "$(REPOS)" = "$(DEMO_LIST)" ]; then rm -rf "$(OUT)"; fi
@@ -45,7 +45,7 @@ demo-model:
 	$(BIN)/python -m train.run --config data/recipes/demo.yaml
 	$(BIN)/python -m eval.run --tuned outputs/demo/model --data outputs/demo/data --lengths 2k --out outputs/demo/results
 	$(BIN)/repo2ctx summarize . --model outputs/demo/model
-	@echo; echo "The tuned model is in outputs/demo/model, the comparison in outputs/demo/results. Fifteen steps prove that the way"
+	@echo; echo "The tuned model is in outputs/demo/model, the comparison in outputs/demo/results. Ten steps prove that the way"
 	@echo "works, and nothing about quality."
 
 comma := ,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import tiktoken
@@ -107,10 +107,14 @@ def _flat(pre_tokenizer: object) -> list[Mapping[str, Any]]:
 # Characters ------------------------------------------------------------------------------------------------
 
 # Planes 4 to 13 hold nothing, and 15 and 16 are private: compared are those that hold characters; the rest counts as odd.
-_COMPARED = "".join(map(chr, (*range(0xD800), *range(0xE000, 0x40000), *range(0xE0000, 0xE1000))))
 _NOT_COMPARED = "\ud800-\udfff\U00040000-\U000dffff\U000e1000-\U0010ffff"
 # The letters of the contractions. Characters that fold to an ASCII letter lie below here (U+017F, U+212A).
-_FOLDED, _FOLDING = "(?i:s|t|r|e|v|m|l|d)", _COMPARED[:0x3000]
+_FOLDED, _FOLDING = "(?i:s|t|r|e|v|m|l|d)", "".join(map(chr, range(0x3000)))
+
+
+@cache
+def _compared() -> str:
+    return "".join(map(chr, (*range(0xD800), *range(0xE000, 0x40000), *range(0xE0000, 0xE1000))))
 
 
 @lru_cache(maxsize=8)
@@ -119,7 +123,7 @@ def odd_characters(splitting: Splitting) -> re.Pattern[str]:
     theirs = _classes_of_tokenizers(splitting.classes, splitting.numbers)
     odd: set[str] = set()
     for name, members in theirs.items():
-        odd |= members ^ _class_of_tiktoken(r"\p{N}" if name == "numbers" else name, _COMPARED)
+        odd |= members ^ _class_of_tiktoken(r"\p{N}" if name == "numbers" else name, _compared())
     odd |= _matches(_FOLDED, _FOLDING) ^ _class_of_tiktoken(_FOLDED, _FOLDING)
     return re.compile(f"[{_NOT_COMPARED}{''.join(map(re.escape, sorted(odd)))}]")
 
@@ -138,7 +142,7 @@ def _classes_of_tokenizers(classes: tuple[str, ...], numbers: bool) -> dict[str,
     )
     if numbers:
         cut = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=False), cut])
-    runs = [run for run, _ in cut.pre_tokenize_str(_COMPARED)]
+    runs = [run for run, _ in cut.pre_tokenize_str(_compared())]
     firsts = "".join(run[0] for run in runs)
     found = {name: _matches(name, firsts) for name in classes}
     if numbers:  # a number stands alone between letters

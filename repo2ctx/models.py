@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from repo2ctx import smollm2
 from repo2ctx.errors import ModelError, Repo2CtxError
+from repo2ctx.positions import attention_window, check_positions, same_rope, set_positions
 
 SMOLLM2 = smollm2.NAME
 SETTINGS = "repo2ctx.json"
@@ -62,25 +63,36 @@ def load_shape(name: str) -> Any:
         return AutoConfig.from_pretrained(model_source(name), trust_remote_code=False)
 
 
+def config_values(name: str) -> dict[str, Any]:
+    """What stands in a model's config.json, without what transformers adds. Raises ModelError."""
+    from transformers import PretrainedConfig
+
+    _quiet()
+    with _told(name):
+        values, _ = PretrainedConfig.get_config_dict(model_source(name))
+        return dict(values)
+
+
 def load_base(
     name: str,
-    rope: dict[str, Any] | None = None,
+    rope: Mapping[str, Any] | None = None,
     max_positions: int | None = None,
     dtype: str = "float32",
     device: str = "cpu",
+    window: Literal["off"] | None = None,
 ) -> Any:
     """A causal language model for training or inference.
 
     rope: `rope_parameters` that replace the model's own before it is made; max_positions: its context with them.
-    dtype: float32, bfloat16 or float16. device: cpu or cuda. Raises ModelError.
+    dtype: float32, bfloat16 or float16; RoPE's frequencies stay float32. device: cpu or cuda. window: off with `rope` lets
+    a model of windowed attention attend everything. Raises ModelError.
     """
     import torch
     from transformers import AutoModelForCausalLM
 
     config = load_shape(name)
     if rope is not None:
-        config.rope_parameters = dict(rope)
-        config.max_position_embeddings = max_positions or config.max_position_embeddings
+        set_positions(config, rope, max_positions or config.max_position_embeddings, window)
     with _told(name):
         # A model's own code is never run, nor is anyone asked whether to.
         made: Any = AutoModelForCausalLM.from_pretrained(
@@ -93,6 +105,10 @@ def load_base(
     model, loaded = made
     if missing := sorted(loaded["missing_keys"]):
         raise ModelError(f"model {name!r}: its files lack {len(missing)} weights, such as {missing[0]}; get it whole")
+    if rope is not None and not same_rope(made_of := model.config.rope_parameters, rope):
+        raise ModelError(
+            f"model {name!r}: its architecture makes RoPE {made_of} of {dict(rope)}; take another rope.method"
+        )
     model.to(device)
     return model
 
@@ -148,6 +164,7 @@ class AdapterSettings(BaseModel):
     native_length: int = Field(gt=0)
     rope_parameters: dict[str, Any]
     max_position_embeddings: int = Field(gt=0)
+    sliding_window: Literal["off"] | None = Field(None, description="off: it was trained without the base's own window")
     prompt_version: int
     chat: Literal["auto", "never"] = Field(description="as tokens.chat of the rows that it was trained on")
     schema_version: int
@@ -181,12 +198,15 @@ def attach_adapter(model: Any, directory: str | Path) -> Any:
     from peft import PeftModel
 
     settings = read_settings(directory := Path(directory))
-    have, want = dict(model.config.rope_parameters), settings["rope_parameters"]
-    if have != want:
+    have, want = getattr(model.config, "rope_parameters", None), settings["rope_parameters"]
+    way = "load the model with repo2ctx.models.load_tuned, which sets it, or set it on the configuration before the model is made"
+    if not same_rope(have, want):
+        raise ModelError(f"{directory}: was trained with RoPE {want}, but the model has {have}; {way}")
+    if settings["sliding_window"] == "off" and (window := attention_window(model.config)):
         raise ModelError(
-            f"{directory}: was trained with RoPE {want}, but the model has {have}; load the model with "
-            "repo2ctx.models.load_tuned, which sets it, or set config.rope_parameters before the model is made"
+            f"{directory}: was trained without an attention window, but the model's reaches {window:,} tokens; {way}"
         )
+    check_positions(model, f"the model for {directory}")
     with _told(str(directory)), warnings.catch_warnings():
         # PEFT only warns of an adapter that lacks weights, and goes on with random ones
         warnings.filterwarnings("error", message="Found missing adapter keys")
@@ -197,5 +217,6 @@ def load_tuned(directory: str | Path, dtype: str = "float32", device: str = "cpu
     """The adapter of `directory` on its base, under the RoPE that it was trained with. Raises ModelError."""
     directory = Path(directory)
     settings = read_settings(directory)
-    model = load_base(settings["base"], settings["rope_parameters"], settings["max_position_embeddings"], dtype, device)
+    rope, longest = settings["rope_parameters"], settings["max_position_embeddings"]
+    model = load_base(settings["base"], rope, longest, dtype, device, settings["sliding_window"])
     return attach_adapter(model, directory)

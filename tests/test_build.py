@@ -233,7 +233,14 @@ def test_datasets_loads_every_config_with_no_code_of_ours(make_repo, tmp_path):
         assert pa.ipc.open_stream(source).schema.equals(PACKED)
 
 
-def test_the_same_bytes_from_any_number_of_workers_and_any_hash_seed(make_repo, tmp_path):
+@pytest.mark.parametrize(
+    "ways",
+    [
+        [("0", 1), ("random", 5)],
+        pytest.param([("0", 1), ("1", 2), ("random", 5), ("random", 2)], marks=pytest.mark.slow),
+    ],
+)
+def test_the_same_bytes_from_any_number_of_workers_and_any_hash_seed(make_repo, tmp_path, ways):
     """Our samples, which are in six languages, and a repository that means harm."""
     repos = []
     for sample in sorted((ROOT / "data" / "sample").iterdir()):
@@ -248,7 +255,7 @@ def test_the_same_bytes_from_any_number_of_workers_and_any_hash_seed(make_repo, 
     repos.reverse()
     (tmp_path / "list.txt").write_text("".join(f"{r}\n" for r in repos))
     found = []
-    for seed, workers in [("0", 1), ("1", 2), ("random", 5), ("random", 2)]:
+    for seed, workers in ways:
         out = tmp_path / f"out{len(found)}"
         done = command(
             "build", "--repos", tmp_path / "list.txt", "--out", out, "--lengths", "2k,8k", "--workers", workers,
@@ -398,6 +405,7 @@ def test_repositories_with_nothing_to_read(make_repo, tmp_path, files):
     assert Dataset(tmp_path / "out").repositories()[0]["files"] == len(files)
 
 
+@pytest.mark.slow  # as test_kills.py, from without
 def test_a_killed_build_goes_on_and_gives_the_same_bytes(make_repo, tmp_path):
     repos = [make_repo({**PYTHON, "n.py": f"n = {i}\n"}, f"repo{i}") for i in range(6)]
     (tmp_path / "list.txt").write_text("".join(f"{r}\n" for r in repos))

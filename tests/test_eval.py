@@ -115,12 +115,10 @@ def test_what_cannot_be_compared_is_told(config, data, tuned, tmp_path):
             evaluate(base, tuned, data, [1024], "train", "float32", "cpu")
 
 
-def test_a_summary_is_made_from_the_prompt_of_training(config, data, tuned, tmp_path, monkeypatch):
-    repo = tmp_path / "repo1"
+def test_a_summary_is_made_from_the_prompt_of_training(config, data, made, tuned, monkeypatch):
+    repo = made / "repo1"
     dataset = Dataset(data)
-    row = next(
-        e for e in examples(dataset, "packed/1k/train") if e.repository.startswith(f"local/{tmp_path.name}/repo1@")
-    )
+    row = next(e for e in examples(dataset, "packed/1k/train") if e.repository.startswith(f"local/{made.name}/repo1@"))
     seen = {}
 
     def generate(model, context_C, longest, tokenizer, *_):
@@ -139,9 +137,9 @@ def test_a_summary_is_made_from_the_prompt_of_training(config, data, tuned, tmp_
     assert f"{len(row.context_C):,} tokens from 1 files; 0 files were left out" in as_markdown(found)
 
 
-def test_a_summary_really_comes_out_of_the_model(config, data, tuned, tmp_path):
+def test_a_summary_really_comes_out_of_the_model(config, data, made, tuned):
     done = subprocess.run(
-        [sys.executable, "-m", "repo2ctx.cli", "summarize", str(tmp_path / "repo1"), "--model", str(tuned), "--format", "json"],
+        [sys.executable, "-m", "repo2ctx.cli", "summarize", str(made / "repo1"), "--model", str(tuned), "--format", "json"],
         capture_output=True, text=True, cwd=ROOT, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -149,22 +147,20 @@ def test_a_summary_really_comes_out_of_the_model(config, data, tuned, tmp_path):
     assert set(found) == {"summary", "complete", "model", "commit", "files_used", "files_left_out", "tokens"}
     assert "tokens of 1 files on" in done.stderr
     example = next(
-        e
-        for e in examples(Dataset(data), "packed/1k/train")
-        if e.repository.startswith(f"local/{tmp_path.name}/repo1@")
+        e for e in examples(Dataset(data), "packed/1k/train") if e.repository.startswith(f"local/{made.name}/repo1@")
     )
     ids = torch.from_numpy(example.context_C.astype("int64"))[None]
-    model, made = load_tuned(tuned).eval(), []
+    model, answer = load_tuned(tuned).eval(), []
     with torch.no_grad():
         for _ in range(64):
-            made.append(model(input_ids=ids).logits[0, -1].argmax().item())
-            if made[-1] == 2:
+            answer.append(model(input_ids=ids).logits[0, -1].argmax().item())
+            if answer[-1] == 2:
                 break
-            ids = torch.cat([ids, torch.tensor([[made[-1]]])], 1)
+            ids = torch.cat([ids, torch.tensor([[answer[-1]]])], 1)
     tokenizer = load_tokenizer(TokensConfig(tokenizer=str(config.model.base)))
-    said = tokenizer.decode([t for t in made if t != 2]).strip()
+    said = tokenizer.decode([t for t in answer if t != 2]).strip()
     assert found["summary"] == said.partition("\n")[0]
-    assert found["complete"] == (made[-1] == 2 or "\n" in said)
+    assert found["complete"] == (answer[-1] == 2 or "\n" in said)
 
 
 def test_the_newest_model_is_taken(tmp_path):

@@ -6,6 +6,7 @@ from repo2ctx import smollm2
 from repo2ctx.errors import ModelError
 
 
+@pytest.mark.slow
 def test_the_first_use_writes_nothing_where_results_belong(tmp_path, monkeypatch, capfd):
     """deepspeed logs to stdout as it is imported, which `--json` of a first build showed."""
     monkeypatch.setenv("REPO2CTX_CACHE", str(tmp_path))
@@ -16,7 +17,7 @@ def test_the_first_use_writes_nothing_where_results_belong(tmp_path, monkeypatch
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_file_that_cannot_be_converted_is_named_and_leaves_nothing(tmp_path, monkeypatch):
+def test_a_file_that_cannot_be_converted_is_named_and_leaves_nothing(tmp_path, monkeypatch, capfd):
     wheel = tmp_path / "site" / smollm2._WHEEL
     wheel.mkdir(parents=True)
     (wheel / "__init__.py").write_text("")
@@ -26,3 +27,4 @@ def test_a_file_that_cannot_be_converted_is_named_and_leaves_nothing(tmp_path, m
     with pytest.raises(ModelError, match=r"Q4_1\.gguf cannot be converted .*install the wheel anew"):
         smollm2.converted()
     assert list((tmp_path / "cache" / "models").iterdir()) == []
+    assert capfd.readouterr() == ("", "")  # the libraries of that process wrote to both

@@ -1,10 +1,11 @@
 """A tiny Llama with random weights, rows made for it, and a training configuration: fixtures of the train and eval tests."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
-from conftest import small_tokenizer
+from conftest import make_repository, small_tokenizer
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from repo2ctx.config import BuildConfig
@@ -32,27 +33,34 @@ def tiny_shape(**changes) -> LlamaConfig:
     return LlamaConfig(**(shape | changes))
 
 
-@pytest.fixture
-def base(tmp_path) -> Path:
-    """The directory of a tiny Llama with random weights and a tokenizer."""
+@pytest.fixture(scope="session")
+def made(tmp_path_factory) -> Path:
+    """A folder with what `base` and `data` give, made once."""
+    folder = tmp_path_factory.mktemp("tiny")
     torch.manual_seed(0)
-    folder = tmp_path / "base"
-    LlamaForCausalLM(tiny_shape()).save_pretrained(folder)
-    small_tokenizer(folder)
-    return folder
-
-
-@pytest.fixture
-def data(tmp_path, make_repo, base) -> Path:
-    """Rows of 1k made from small repositories; the short ones share a row."""
+    LlamaForCausalLM(tiny_shape()).save_pretrained(folder / "base")
+    small_tokenizer(folder / "base")
     specs = []
     for i in range(6):
         files = {
             "README.md": f"# T\n\nKeeps note number {i} and finds it by its words again.\n",
             "a.py": f"x = {i}\n" * (2 + 30 * (i % 3)),
         }
-        specs.append(parse_plain(str(make_repo(files, f"repo{i}")), tmp_path))
-    return rows_of(specs, base, tmp_path / "data")
+        specs.append(parse_plain(str(make_repository(folder / f"repo{i}", files)), folder))
+    rows_of(specs, folder / "base", folder / "data")
+    return folder
+
+
+@pytest.fixture
+def base(tmp_path, made) -> Path:
+    """The directory of a tiny Llama with random weights and a tokenizer."""
+    return Path(shutil.copytree(made / "base", tmp_path / "base"))
+
+
+@pytest.fixture
+def data(tmp_path, made) -> Path:
+    """Rows of 1k made from small repositories; the short ones share a row."""
+    return Path(shutil.copytree(made / "data", tmp_path / "data"))
 
 
 def rows_of(specs: list[RepoSpec], base: Path, out: Path) -> Path:

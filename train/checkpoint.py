@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,20 @@ from repo2ctx.models import write_settings
 from repo2ctx.shards import finish_folder, partial_folder, write_json
 
 _STATE, _RUN = "state.pt", "run.json"
-_PLACE = re.compile(r"step-(\d{6,})")
+_PLACE = re.compile(r"step-(\d{6,})(?:-rows-(\d+))?")  # steps done; rows of the next one, whose gradients are kept
+
+
+@dataclass
+class RunState:
+    """What changes as a run goes on, besides the model.
+
+    run: plain values, of which are read here: "step", how many are done; "stage", its number; "partial", None or what is done of
+    the next step, with its number of "rows"; "validation", the loss of these weights on rows that are not trained on, or None.
+    """
+
+    weights: Sequence[torch.nn.Parameter]
+    optimizer: torch.optim.Optimizer
+    run: dict[str, Any]
 
 
 def save_adapter(model: Any, tokenizer: Sequence[Path], settings: Mapping[str, Any], folder: Path) -> None:
@@ -59,28 +73,44 @@ def _card(settings: Mapping[str, Any]) -> str:
 
 
 def save_checkpoint(
-    folder: Path,
-    model: Any,
-    tokenizer: Sequence[Path],
-    settings: Mapping[str, Any],
-    optimizer: torch.optim.Optimizer,
-    scheduler: torch.optim.lr_scheduler.LRScheduler,
-    step: int,
-    keep: int,
-) -> None:
-    """Write `folder/step-<step>`, then remove the oldest beyond `keep`."""
-    place = folder / f"step-{step:06d}"
+    folder: Path, model: Any, tokenizer: Sequence[Path], settings: Mapping[str, Any], state: RunState
+) -> Path:
+    """Write a checkpoint whole, or, where it lies there already, what has become known of it since; returns its place."""
+    part = state.run["partial"]
+    place = folder / (f"step-{state.run['step']:06d}" + (f"-rows-{part['rows']}" if part else ""))
+    if place.is_dir():  # of the same weights: nothing is trained between
+        write_json(place / _RUN, {**state.run, "files": _read_run(place)["files"]})
+        return place
     folder.mkdir(parents=True, exist_ok=True)
     aside = partial_folder(place)
     _write_adapter(model, tokenizer, settings, aside)
-    state = {"optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict(), "random": _random()}
-    torch.save(state, aside / _STATE)
+    gradients = [p.grad for p in state.weights] if part else None
+    tensors = {"optimizer": state.optimizer.state_dict(), "random": _random(), "gradients": gradients}
+    torch.save(tensors, aside / _STATE)
     files = {path.name: _digest(path) for path in sorted(aside.iterdir())}
-    write_json(aside / _RUN, {"step": step, "files": files})
-    shutil.rmtree(place, ignore_errors=True)
+    write_json(aside / _RUN, {**state.run, "files": files})
     finish_folder(aside, place)
-    for old in _all(folder)[:-keep]:
-        shutil.rmtree(old)
+    return place
+
+
+def prune(folder: Path, keep: int) -> None:
+    """Remove checkpoints but the newest `keep`, and the best of the newest stage that has been validated."""
+    places = _all(folder)
+    runs = [(place, _peek(place)) for place in places]
+    validated = [(run["stage"], -run["validation"], place) for place, run in runs if run.get("validation") is not None]
+    best = max(validated, key=lambda v: v[:2])[2] if validated else None
+    for place in places[:-keep]:
+        if place != best:
+            shutil.rmtree(place)
+
+
+def _peek(place: Path) -> dict[str, Any]:
+    """What a checkpoint says of itself, unchecked; nothing if it is damaged."""
+    try:
+        run = json.loads((place / _RUN).read_text("utf-8"))
+        return run if isinstance(run, dict) and isinstance(run["stage"], int) else {}
+    except (OSError, ValueError, KeyError):
+        return {}
 
 
 def _random() -> dict[str, Any]:
@@ -95,8 +125,8 @@ def newest(folder: Path) -> Path | None:
 
 def _all(folder: Path) -> list[Path]:
     """The checkpoints, oldest first; what else lies beside them is left alone."""
-    steps = {int(match[1]): p for p in folder.glob("step-*") if (match := _PLACE.fullmatch(p.name)) and p.is_dir()}
-    return [steps[step] for step in sorted(steps)]
+    found = [(match, p) for p in folder.glob("step-*") if (match := _PLACE.fullmatch(p.name)) and p.is_dir()]
+    return [p for _, p in sorted(found, key=lambda f: (int(f[0][1]), int(f[0][2] or 0)))]
 
 
 def _digest(path: Path) -> str:
@@ -106,26 +136,31 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read_step(place: Path) -> int:
+def _read_run(place: Path) -> dict[str, Any]:
     try:
         run = json.loads((place / _RUN).read_text("utf-8"))
-        if all(_digest(place / name) == digest for name, digest in run["files"].items()):
-            return int(run["step"])
+        if all(_digest(place / name) == digest for name, digest in run["files"].items()) and run["step"] >= 0:
+            return dict(run)
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
         pass
     raise OutputError(f"{place}: is damaged; remove it, and run again to go on from the checkpoint before it")
 
 
-def load_checkpoint(
-    place: Path, model: Any, optimizer: torch.optim.Optimizer, scheduler: torch.optim.lr_scheduler.LRScheduler
-) -> int:
-    """Put everything back as it was, and return the step. Raises OutputError if the checkpoint is not whole."""
-    step = _read_step(place)
+def load_checkpoint(place: Path, model: Any, state: RunState) -> None:
+    """Put weights, optimizer, random states, gradients and `state.run` back as they were.
+
+    Raises OutputError if the checkpoint is not whole.
+    """
+    run = _read_run(place)
+    run.pop("files")
+    if missing := state.run.keys() - run.keys():
+        raise OutputError(f"{place}: is of an earlier version, and lacks {min(missing)}; start anew with another `out`")
+    state.run = run
     set_peft_model_state_dict(model, load_file(place / "adapter_model.safetensors"))
-    state = torch.load(place / _STATE, weights_only=True, map_location="cpu")
-    optimizer.load_state_dict(state["optimizer"])
-    scheduler.load_state_dict(state["scheduler"])
-    torch.set_rng_state(state["random"]["cpu"])
-    if state["random"]["cuda"]:
-        torch.cuda.set_rng_state_all(state["random"]["cuda"])
-    return step
+    tensors = torch.load(place / _STATE, weights_only=True, map_location="cpu")
+    state.optimizer.load_state_dict(tensors["optimizer"])
+    torch.set_rng_state(tensors["random"]["cpu"])
+    if tensors["random"]["cuda"]:
+        torch.cuda.set_rng_state_all(tensors["random"]["cuda"])
+    for weight, gradient in zip(state.weights, tensors["gradients"] or (), strict=bool(tensors["gradients"])):
+        weight.grad = None if gradient is None else gradient.to(weight)

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from repo2ctx.config import Section, length_name, parse_length
 
@@ -51,6 +51,14 @@ class DataSection(Section):
         return f"packed/{length_name(self.length)}/train"
 
 
+# keys of `rope` that one method alone reads
+_OF_METHOD = {
+    "theta": ("theta",),
+    "yarn": ("beta_fast", "beta_slow", "attention_factor"),
+    "llama3": ("low_freq_factor", "high_freq_factor"),
+}
+
+
 class RopeSection(Section):
     """Positions (`train.rope`): the factor follows from the model's native length and the target."""
 
@@ -59,6 +67,9 @@ class RopeSection(Section):
     native: Length | None = Field(
         None, description="what the base was trained on, where its config says something else"
     )
+    native_theta: float | None = Field(
+        None, gt=0, description="the base's own frequency, where its config names none; refused if it names another"
+    )
     factor: float | None = Field(None, gt=0, description="never needed; refused unless it is target / native")
     theta: float | None = Field(None, gt=0, description="of method theta: the new base frequency")
     beta_fast: float = Field(
@@ -66,8 +77,28 @@ class RopeSection(Section):
     )
     beta_slow: float = Field(1.0, gt=0, description="of yarn: turns up to which a frequency is divided by the factor")
     attention_factor: float | None = Field(None, gt=0, description="of yarn: None for the paper's 0.1 ln(factor) + 1")
-    low_freq_factor: float = Field(1.0, gt=0, description="of llama3")
-    high_freq_factor: float = Field(4.0, gt=0, description="of llama3")
+    low_freq_factor: float = Field(
+        1.0,
+        gt=0,
+        description="of llama3: turns within the native length up to which a frequency is divided by the factor",
+    )
+    high_freq_factor: float = Field(4.0, gt=0, description="of llama3: turns from which it is kept")
+
+    @model_validator(mode="after")
+    def _fits(self) -> RopeSection:
+        if self.method == "theta" and self.theta is None:
+            raise ValueError("method theta needs rope.theta, the new base frequency")
+        for method, keys in _OF_METHOD.items():
+            for key in keys:
+                if self.method != method and getattr(self, key) != type(self).model_fields[key].default:
+                    raise ValueError(f"{key} is of method {method}, not of {self.method}; leave it out")
+        if self.beta_fast <= self.beta_slow:
+            raise ValueError(f"beta_fast {self.beta_fast:g} must be more than beta_slow {self.beta_slow:g}")
+        if self.high_freq_factor <= self.low_freq_factor:
+            raise ValueError(
+                f"high_freq_factor {self.high_freq_factor:g} must be more than low_freq_factor {self.low_freq_factor:g}"
+            )
+        return self
 
 
 class AdapterSection(Section):
@@ -105,7 +136,7 @@ class LossSection(Section):
 
 
 class OptimSection(Section):
-    """AdamW with linear warm-up, and what follows it; a stage may have its own steps, rows_per_step, lr, warmup_steps and schedule."""
+    """AdamW with linear warm-up, and what follows it; a stage may have some of these of its own."""
 
     lr: float = Field(2e-4, gt=0, le=10)
     betas: tuple[float, float] = (0.9, 0.999)

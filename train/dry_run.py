@@ -1,0 +1,2 @@
+def resolved(config):
+    return config.model_dump(mode="json")
