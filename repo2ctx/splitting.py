@@ -76,20 +76,17 @@ def place(candidates: Sequence[Candidate], config: SplitConfig) -> Places:
         conflicts |= refused
         if not refused:
             break
-    placed = {index: splits.get(sets.find(index), "") for index in staying}
-    conflicts = {
-        index: _clashes(index, wanted[index], candidates, placed) or found for index, found in conflicts.items()
-    }
     together: dict[int, list[Member]] = defaultdict(list)
     for index in staying:
         together[sets.find(index)].append(candidates[index].member)
     names = {first: _name(members) for first, members in together.items()}
     families = {index: names[sets.find(index)] for index in staying}
-    return Places(
-        families,
-        {index: splits.get(sets.find(index)) or by_hash(families[index], config) for index in staying},
-        conflicts,
-    )
+    placed = {index: splits.get(sets.find(index)) or by_hash(families[index], config) for index in staying}
+    # by the places that all have now, also those by hash, as the next build will find them
+    conflicts = {
+        index: _clashes(index, wanted[index], candidates, placed) or found for index, found in conflicts.items()
+    }
+    return Places(families, placed, conflicts)
 
 
 def by_hash(family: str, config: SplitConfig) -> str:
@@ -155,12 +152,16 @@ def _clashes(index: int, own: str, candidates: Sequence[Candidate], placed: Mapp
 
 
 def _closest(found: Iterable[tuple[int, str, Tie]]) -> dict[str, Conflict]:
-    """For each split, the first with the largest share of those who are in it. found: (who, its split or "", what ties it)."""
-    best: dict[str, Conflict] = {}
+    """For each split, the first with the largest share of those who are in it, those that an earlier build tied after all others.
+
+    found: (who, its split or "", what ties it).
+    """
+    best: dict[str, tuple[tuple[bool, float], Conflict]] = {}
     for other, split, tie in found:
-        if split and (split not in best or best[split].share < tie.share):
-            best[split] = Conflict(other, split, tie.by, tie.share)
-    return best
+        closeness = (not tie.by.startswith("family"), tie.share)
+        if split and (split not in best or best[split][0] < closeness):
+            best[split] = closeness, Conflict(other, split, tie.by, tie.share)
+    return {split: conflict for split, (_, conflict) in best.items()}
 
 
 def _name(members: Iterable[Member]) -> str:

@@ -5,7 +5,7 @@ import random
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from repo2ctx.config import SplitConfig
@@ -220,6 +220,7 @@ def test_who_is_left_out_holds_nothing():
     assert len({places.families[i] for i in range(20)}) == 1
 
 
+@example([({"b"}, ""), ({"a"}, "test"), ({"a", "b"}, "train")], 0)
 @given(
     st.lists(
         st.tuples(

@@ -21,9 +21,10 @@ from repo2ctx.models import attach_adapter, load_base, load_tuned, read_settings
 from repo2ctx.positions import attention_window, check_positions, rotary_embeddings, same_rope, set_positions
 from train.checkpoint import save_adapter
 from train.config import ModelSection, RopeSection, TrainConfig
-from train.model import make_model
+from train.model import make_model, move_to, of_stage
 from train.rope import decide_positions, describe_positions, resolve_rope, resolve_window, set_rope
 from train.shape import make_shape, model_shape
+from train.stages import resolve_stages
 
 METHODS = ("yarn", "ntk", "linear", "llama3", "theta", "none")
 THETA = 3e7  # of method theta
@@ -591,3 +592,37 @@ def test_a_run_says_what_it_decided(base, tmp_path):
         make_model(dry)
     with pytest.raises(ConfigError, match=r"rope.factor 8: 512 x 8 is 4k; 2k needs 4 \(2,048 / 512\); leave it out"):
         make_model(run(base, tmp_path, rope={"target": "2k", "factor": 8}))
+
+
+def test_stages_have_one_rope_or_each_its_own(base, tmp_path):
+    """Moved to a stage, a model has, and is stored with, what that stage alone would have given it."""
+    stages = [{"length": "1k", "rope_target": "1k"}, {"length": "2k"}, {"length": "4k", "rope_target": "16k"}]
+    config = run(base, tmp_path, stages=stages)
+    model, settings = make_model(config)
+    found = []
+    for stage in resolve_stages(config):
+        move_to(model, settings, config, stage)
+        data = {"path": tmp_path, "length": stage.length}
+        alone, expected = make_model(run(base, tmp_path, rope={"target": stage.rope_target}, data=data))
+        assert settings == expected | {"length": stage.length}
+        assert torch.equal(rotary_embeddings(model)[0].inv_freq, rotary_embeddings(alone)[0].inv_freq)
+        check_positions(model, "it")
+        found.append((settings["rope_parameters"]["factor"], settings["max_position_embeddings"]))
+    assert found == [(2, 1024), (4, 2048), (32, 16384)]
+    with pytest.raises(
+        ConfigError, match=r"stage 4k: rows of 4k are longer than its context of 2k; set rope.target=4k"
+    ):
+        make_model(run(base, tmp_path, stages=[stages[0], {"length": "4k"}]))
+
+
+@pytest.mark.parametrize("targets", [("4k", "64k"), ("64k", "4k"), ("4k", None), (None, "4k")])
+def test_an_attention_window_is_the_same_in_all_stages(base, tmp_path, targets):
+    stages = [{"length": "2k", "rope_target": target, "name": f"{i}"} for i, target in enumerate(targets)]
+    for choice, expected in (("off", "off"), ("keep", None)):
+        model = {"base": str(base), "shape": {**SMALL, **REAL["Mistral"]}, "sliding_window": choice}
+        config = run(base, tmp_path, model=model, rope={"target": "32k"}, stages=stages)
+        assert [decide_positions(of_stage(config, s))[1] for s in resolve_stages(config)] == [expected] * 2
+    refusing = run(base, tmp_path, model=model | {"sliding_window": "refuse"}, rope={"target": "32k"}, stages=stages)
+    for stage in resolve_stages(refusing):
+        with pytest.raises(ConfigError, match=r"set model.sliding_window=keep .* or off"):
+            decide_positions(of_stage(refusing, stage))

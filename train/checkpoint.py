@@ -1,6 +1,6 @@
 """Saved state: written aside, synced and renamed, so that what has a final name is whole; resumed to the last bit.
 
-A checkpoint is a PEFT directory (usable by itself) plus optimizer, random states and the position in the run.
+A checkpoint is a PEFT directory or a whole model (usable by itself) plus optimizer, random states and the position in the run.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from typing import Any
 
 import torch
 import yaml
-from peft import set_peft_model_state_dict
-from safetensors.torch import load_file
 
 from repo2ctx.errors import OutputError
 from repo2ctx.models import write_settings
 from repo2ctx.shards import finish_folder, partial_folder, write_json
+from train.adapters import load_weights, save_weights
 
 _STATE, _RUN = "state.pt", "run.json"
 _PLACE = re.compile(r"step-(\d{6,})(?:-rows-(\d+))?")  # steps done; rows of the next one, whose gradients are kept
@@ -51,7 +50,7 @@ def save_adapter(model: Any, tokenizer: Sequence[Path], settings: Mapping[str, A
 
 
 def _write_adapter(model: Any, tokenizer: Sequence[Path], settings: Mapping[str, Any], folder: Path) -> None:
-    model.save_pretrained(folder)
+    save_weights(model, folder)
     write_settings(folder, settings)
     (folder / "README.md").write_text(_card(settings), "utf-8")
     for file in tokenizer:
@@ -60,15 +59,26 @@ def _write_adapter(model: Any, tokenizer: Sequence[Path], settings: Mapping[str,
 
 def _card(settings: Mapping[str, Any]) -> str:
     """The model card."""
-    front = {"library_name": "peft", "pipeline_tag": "text-generation", "tags": ["lora", "long-context", "code"]}
-    base = settings["base"]
+    base, kind = settings["base"], settings["kind"]
     named = {} if base == "smollm2" or Path(base).is_dir() else {"base_model": base}
+    library, tags = ("transformers", []) if kind == "full" else ("peft", ["lora"])
+    front: dict[str, Any] = {"library_name": library, "pipeline_tag": "text-generation"}
+    front |= {"tags": [*tags, "long-context", "code"]}
+    what, over = {
+        "lora": ("A LoRA adapter", ""),
+        "lora+": ("A LoRA adapter, with norms and an embedding of its own,", ""),
+        "qlora": ("A LoRA adapter", ", held in 4 bits (NF4)"),
+        "full": ("A model", ""),
+    }[kind]
+    where, then = "belongs on a base with", "which PEFT does not set; `repo2ctx.models.load_tuned(DIRECTORY)` does."
+    if kind == "full":
+        where, then = "has", "in its configuration, so transformers loads it as it is."
     return (
-        f"---\n{yaml.safe_dump(named | front, sort_keys=False)}---\n\nA LoRA adapter that summarizes repositories, made by "
-        f"repo2ctx from {base} on rows of {settings['length']:,} tokens. It belongs on a base with\n\n"
+        f"---\n{yaml.safe_dump(named | front, sort_keys=False)}---\n\n{what} that summarizes repositories, made by "
+        f"repo2ctx from {base}{over} on rows of {settings['length']:,} tokens. It {where}\n\n"
         f"    rope_parameters = {json.dumps(settings['rope_parameters'])}\n"
         f"    max_position_embeddings = {settings['max_position_embeddings']}\n\n"
-        "which PEFT does not set; `repo2ctx.models.load_tuned(DIRECTORY)` does. `repo2ctx.json` has the same for programs.\n"
+        f"{then} `repo2ctx.json` has the same for programs.\n"
     )
 
 
@@ -156,7 +166,7 @@ def load_checkpoint(place: Path, model: Any, state: RunState) -> None:
     if missing := state.run.keys() - run.keys():
         raise OutputError(f"{place}: is of an earlier version, and lacks {min(missing)}; start anew with another `out`")
     state.run = run
-    set_peft_model_state_dict(model, load_file(place / "adapter_model.safetensors"))
+    load_weights(model, place)
     tensors = torch.load(place / _STATE, weights_only=True, map_location="cpu")
     state.optimizer.load_state_dict(tensors["optimizer"])
     torch.set_rng_state(tensors["random"]["cpu"])

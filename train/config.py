@@ -106,13 +106,14 @@ class AdapterSection(Section):
 
     kind: Literal["lora", "lora+", "qlora", "full"] = Field(
         "lora",
-        description="lora+: LongLoRA's, norms and embeddings too; qlora: over 4-bit weights, CUDA only; full: all",
+        description="lora+: LongLoRA's, norms and embeddings too; qlora: over 4-bit weights, CUDA only; full: all weights, "
+        "where what follows plays no part",
     )
     r: int = Field(16, gt=0, le=8192)
     alpha: int = Field(32, gt=0)
     dropout: float = Field(0.0, ge=0, lt=1)
-    modules: Literal["attention", "all"] | tuple[str, ...] = Field(
-        "attention", description="attention projections, all linear layers but the head, or names"
+    modules: Literal["attention", "all"] | Annotated[tuple[str, ...], Field(min_length=1)] = Field(
+        "attention", description="attention projections, all linear layers but the head, or a list of names"
     )
 
 

@@ -94,7 +94,7 @@ class Run:
         self.tokenizer = tokenizer_files(config.model.base)
         chat, fingerprint = self._check_rows()
         self.model, self.settings = make_model(config, self.stages[0])
-        self.attention = use(self.model, config.attention.path)
+        self.attention = use(self.model, config.attention.path, dtype=getattr(torch, config.model.dtype))
         self.settings |= {
             "prompt_version": PROMPT_VERSION,
             "chat": chat,

@@ -220,11 +220,13 @@ def set_rope(model: Any, parameters: Mapping[str, Any], positions: int) -> None:
 def decide_positions(config: TrainConfig) -> tuple[Rope, Literal["off"] | None]:
     """(RoPE for `rope.target`, whether the base's attention window goes), from its configuration alone.
 
-    Of `model.shape` where it is given, as `--dry-run` may. Raises ModelError or ConfigError.
+    Of `model.shape` where it is given, as `--dry-run` may. The window is the same for all stages, by the longest target.
+    Raises ModelError or ConfigError.
     """
     shape, name = model_shape(config.model, config.rope), config.model.base
     rope = resolve_rope(shape, config.rope, name)
-    window, notes = resolve_window(shape, config.rope.target, config.model.sliding_window, name)
+    longest = max([config.rope.target, *(s.rope_target or 0 for s in config.stages)])
+    window, notes = resolve_window(shape, longest, config.model.sliding_window, name)
     return replace(rope, notes=rope.notes + notes), window
 
 
