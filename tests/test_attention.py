@@ -340,6 +340,10 @@ def test_what_a_layer_asks_for_is_not_left_out():
         layer.self_attn.attention_dropout = 0.5
     with pytest.raises(ConfigError, match="asks for dropout"):
         model(input_ids=ids_1T, **row_inputs((4,), "cpu", False))
+    model.eval()
+    model.model.layers[1].self_attn.is_causal = False
+    with pytest.raises(ConfigError, match="LlamaAttention asks for dropout, or attention that is not causal"):
+        model(input_ids=ids_1T, **row_inputs((4,), "cpu", False))
 
 
 def test_a_window_that_only_the_mask_would_have_is_not_lost():
