@@ -312,7 +312,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(kind, config):
     assert losses[-1] < losses[0]
 
 
-def test_a_whole_model_is_a_hugging_face_directory(config, data, tmp_path):
+def test_a_whole_model_is_a_hugging_face_directory(config, data, made):
     config = changed(config, adapter={"kind": "full"})
     folder = loop.train(config)
     names = {p.name for p in folder.iterdir()}
@@ -336,7 +336,7 @@ def test_a_whole_model_is_a_hugging_face_directory(config, data, tmp_path):
     results = evaluate(None, folder, data, [1024], "train", "float32", "cpu")["results"]["1k"]
     assert results["tuned"]["own"]["nll_per_token"] < results["base"]["own"]["nll_per_token"]
     shutil.rmtree(config.model.base)  # what was trained as a whole needs no base
-    said = summarize(tmp_path / "repo1", str(folder), "line", None, 4, Silent())
+    said = summarize(made / "repo1", str(folder), "line", None, 4, Silent())
     assert said.tokens > 0
 
     shape = json.loads((folder / "config.json").read_text())
