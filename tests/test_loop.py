@@ -197,9 +197,10 @@ def test_a_signal_in_validation_loses_no_step_and_no_validation(both, tmp_path, 
         train(told)
     assert not any("validation" in r for r in events(told.out))
     train(told)
-    drop = lambda found: [
-        {k: v for k, v in r.items() if k not in ("seconds", "tokens_per_s", "memory_gb")} for r in found
-    ]  # noqa: E731
+
+    def drop(found):
+        return [{k: v for k, v in r.items() if k not in ("seconds", "tokens_per_s", "memory_gb")} for r in found]
+
     assert drop(events(told.out)) == drop(events(config.out))
     assert weights(told.out) == weights(config.out)
 
