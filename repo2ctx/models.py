@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import warnings
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from repo2ctx import smollm2
 from repo2ctx.errors import ModelError, Repo2CtxError
+from repo2ctx.positions import attention_window, check_positions, same_rope, set_positions
 
 SMOLLM2 = smollm2.NAME
 SETTINGS = "repo2ctx.json"
@@ -62,25 +64,40 @@ def load_shape(name: str) -> Any:
         return AutoConfig.from_pretrained(model_source(name), trust_remote_code=False)
 
 
+def config_values(name: str) -> dict[str, Any]:
+    """What stands in a model's config.json, without what transformers adds. Raises ModelError."""
+    from transformers import PretrainedConfig
+
+    _quiet()
+    with _told(name):
+        values, _ = PretrainedConfig.get_config_dict(model_source(name))
+        return dict(values)
+
+
 def load_base(
     name: str,
-    rope: dict[str, Any] | None = None,
+    rope: Mapping[str, Any] | None = None,
     max_positions: int | None = None,
     dtype: str = "float32",
     device: str = "cpu",
+    window: Literal["off"] | None = None,
+    *,
+    four_bit: bool = False,
 ) -> Any:
     """A causal language model for training or inference.
 
     rope: `rope_parameters` that replace the model's own before it is made; max_positions: its context with them.
-    dtype: float32, bfloat16 or float16. device: cpu or cuda. Raises ModelError.
+    dtype: float32, bfloat16 or float16; RoPE's frequencies stay float32. device: cpu or cuda. window: off with `rope` lets
+    a model of windowed attention attend everything. four_bit: hold the linear layers but the output's in 4 bits, and compute
+    in bfloat16 (CUDA and bitsandbytes). Raises ModelError.
     """
     import torch
     from transformers import AutoModelForCausalLM
 
+    quantized = _four_bit(name, dtype, device) if four_bit else {}
     config = load_shape(name)
     if rope is not None:
-        config.rope_parameters = dict(rope)
-        config.max_position_embeddings = max_positions or config.max_position_embeddings
+        set_positions(config, rope, max_positions or config.max_position_embeddings, window)
     with _told(name):
         # A model's own code is never run, nor is anyone asked whether to.
         made: Any = AutoModelForCausalLM.from_pretrained(
@@ -89,12 +106,41 @@ def load_base(
             dtype=getattr(torch, dtype),
             trust_remote_code=False,
             output_loading_info=True,
+            **quantized,
         )
     model, loaded = made
     if missing := sorted(loaded["missing_keys"]):
         raise ModelError(f"model {name!r}: its files lack {len(missing)} weights, such as {missing[0]}; get it whole")
-    model.to(device)
-    return model
+    if rope is not None and not same_rope(made_of := model.config.rope_parameters, rope):
+        raise ModelError(
+            f"model {name!r}: its architecture makes RoPE {made_of} of {dict(rope)}; take another rope.method"
+        )
+    return model if four_bit else model.to(device)
+
+
+def _four_bit(name: str, dtype: str, device: str) -> dict[str, Any]:
+    """What transformers is told for QLoRA's weights: NormalFloat 4, its scales quantized too (arXiv:2305.14314)."""
+    way = "train with adapter.kind=lora, or load the plain base"
+    if device != "cuda":
+        raise ModelError(f"model {name!r}: weights in 4 bits need a CUDA GPU, and the device is {device}; {way}")
+    if importlib.util.find_spec("bitsandbytes") is None:
+        raise ModelError(
+            f"model {name!r}: weights in 4 bits need bitsandbytes; run `pip install bitsandbytes`, or {way}"
+        )
+    if dtype != "bfloat16":
+        raise ModelError(
+            f"model {name!r}: weights in 4 bits compute in bfloat16, not {dtype}; set model.dtype=bfloat16"
+        )
+    import torch
+    from transformers import BitsAndBytesConfig
+
+    settings = BitsAndBytesConfig(  # type: ignore[no-untyped-call]
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=torch.bfloat16,
+    )
+    return {"quantization_config": settings, "device_map": {"": torch.cuda.current_device()}}
 
 
 def tokenizer_files(name: str) -> list[Path]:
@@ -140,14 +186,20 @@ def _quiet() -> None:
 
 
 class AdapterSettings(BaseModel):
-    """What an adapter needs and PEFT does not store."""
+    """What an adapter, or a model that was trained as a whole, needs and its other files do not say."""
 
     model_config = ConfigDict(extra="allow")
 
     base: str
+    kind: Literal["lora", "lora+", "qlora", "full"] = Field("lora", description="full: a whole model; else an adapter")
+    base_weights: Literal["float32", "bfloat16", "nf4"] | None = Field(
+        None, description="how the base's weights were held as it was trained; nf4: in 4 bits, by bitsandbytes"
+    )
+    dtype: Literal["float32", "bfloat16"] | None = Field(None, description="what was computed in")
     native_length: int = Field(gt=0)
     rope_parameters: dict[str, Any]
     max_position_embeddings: int = Field(gt=0)
+    sliding_window: Literal["off"] | None = Field(None, description="off: it was trained without the base's own window")
     prompt_version: int
     chat: Literal["auto", "never"] = Field(description="as tokens.chat of the rows that it was trained on")
     schema_version: int
@@ -181,21 +233,56 @@ def attach_adapter(model: Any, directory: str | Path) -> Any:
     from peft import PeftModel
 
     settings = read_settings(directory := Path(directory))
-    have, want = dict(model.config.rope_parameters), settings["rope_parameters"]
-    if have != want:
-        raise ModelError(
-            f"{directory}: was trained with RoPE {want}, but the model has {have}; load the model with "
-            "repo2ctx.models.load_tuned, which sets it, or set config.rope_parameters before the model is made"
-        )
+    if settings["kind"] == "full":
+        raise ModelError(f"{directory}: holds a whole model and no adapter; load it with repo2ctx.models.load_tuned")
+    _check_rope(model, settings, directory)
     with _told(str(directory)), warnings.catch_warnings():
         # PEFT only warns of an adapter that lacks weights, and goes on with random ones
         warnings.filterwarnings("error", message="Found missing adapter keys")
-        return PeftModel.from_pretrained(model, str(directory))
+        tuned = PeftModel.from_pretrained(model, str(directory))
+    _check_weights(tuned, directory)
+    return tuned
 
 
-def load_tuned(directory: str | Path, dtype: str = "float32", device: str = "cpu") -> Any:
-    """The adapter of `directory` on its base, under the RoPE that it was trained with. Raises ModelError."""
+def _check_rope(model: Any, settings: Mapping[str, Any], directory: Path) -> None:
+    """Raise ModelError unless a model reads positions as the one that was trained."""
+    have, want = getattr(model.config, "rope_parameters", None), settings["rope_parameters"]
+    way = "load the model with repo2ctx.models.load_tuned, which sets it, or set it on the configuration before the model is made"
+    if not same_rope(have, want):
+        raise ModelError(f"{directory}: was trained with RoPE {want}, but the model has {have}; {way}")
+    if settings["sliding_window"] == "off" and (window := attention_window(model.config)):
+        raise ModelError(
+            f"{directory}: was trained without an attention window, but the model's reaches {window:,} tokens; {way}"
+        )
+    check_positions(model, f"the model for {directory}")
+
+
+def _check_weights(model: Any, directory: Path) -> None:
+    """Raise ModelError for weights of an adapter that the model has no place for, which PEFT leaves out without a word."""
+    from peft import get_peft_model_state_dict
+    from safetensors import safe_open
+
+    with safe_open(str(directory / "adapter_model.safetensors"), "pt") as file:
+        unknown = sorted(set(file.keys()) - set(get_peft_model_state_dict(model, save_embedding_layers=False)))
+    if unknown:
+        raise ModelError(
+            f"{directory}: has {len(unknown)} weights that {model.peft_config['default'].base_model_name_or_path!r} with this "
+            f"adapter has no place for, such as {unknown[0]}; give a directory that `python -m train.run` wrote"
+        )
+
+
+def load_tuned(directory: str | Path, dtype: str = "float32", device: str = "cpu", *, four_bit: bool = False) -> Any:
+    """What `directory` holds, under the RoPE that it was trained with: an adapter on its base, or a whole model.
+
+    four_bit: put an adapter on its base in 4 bits, as qlora trains it; on the plain base, which is the default, the same adapter
+    is an approximation, off by what the base lost to 4 bits. Raises ModelError.
+    """
     directory = Path(directory)
     settings = read_settings(directory)
-    model = load_base(settings["base"], settings["rope_parameters"], settings["max_position_embeddings"], dtype, device)
+    if settings["kind"] == "full":
+        model = load_base(str(directory), None, None, dtype, device, four_bit=four_bit)
+        _check_rope(model, settings, directory)
+        return model
+    rope, longest, window = (settings[key] for key in ("rope_parameters", "max_position_embeddings", "sliding_window"))
+    model = load_base(settings["base"], rope, longest, dtype, device, window, four_bit=four_bit)
     return attach_adapter(model, directory)

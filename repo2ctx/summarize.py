@@ -63,7 +63,7 @@ def summarize(
     settings = read_settings(tuned) if tuned else {}
     if settings and settings["prompt_version"] != PROMPT_VERSION:
         raise ModelError(f"{model}: was trained with prompt version {settings['prompt_version']}, not {PROMPT_VERSION}")
-    base = settings.get("base", model)
+    base = model if settings.get("kind") == "full" else settings.get("base", model)
     tokenizer = load_tokenizer(TokensConfig(tokenizer=model_source(base), chat=settings.get("chat", "auto")))
     longest = settings.get("max_position_embeddings") or getattr(load_shape(base), "max_position_embeddings", None)
     room = length or settings.get("length") or min(_USUAL_LENGTH, longest or _USUAL_LENGTH)

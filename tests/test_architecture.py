@@ -48,6 +48,7 @@ def test_packages_meet_only_at_files_and_the_shared_modules():
                     "prompt",
                     "summarize",
                     "models",
+                    "positions",
                     "config",
                     "records",
                     "errors",
@@ -63,6 +64,7 @@ def test_pure_modules_stay_pure():
     assert ours("repo2ctx.records") == set()
     assert ours("repo2ctx.prompt") <= {"repo2ctx.records"}
     assert ours("repo2ctx.overlap") == set()
+    assert ours("repo2ctx.positions") == {"repo2ctx.errors"}
     assert ours("repo2ctx.families") == set()
     assert ours("repo2ctx.packing") == set()
     assert ours("repo2ctx.ranked") == {"repo2ctx.records", "repo2ctx.tokens"}

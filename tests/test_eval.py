@@ -22,14 +22,14 @@ from repo2ctx.models import load_base, load_tuned, read_settings
 from repo2ctx.progress import printable_json
 from repo2ctx.summarize import Summary, as_markdown, default_model, summarize
 from repo2ctx.tokens import load_tokenizer
-from train import run as train_run
+from train import loop
 
 ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
 def tuned(config) -> Path:
-    return train_run.train(config)
+    return loop.train(config)
 
 
 def test_a_score_is_the_sum_over_the_target_after_its_context(config, data):

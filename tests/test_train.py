@@ -9,23 +9,25 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny import NATIVE, rows_of, tiny_shape
+from tiny import NATIVE, rows_of
 from transformers import AutoModelForCausalLM
-from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 from repo2ctx.config import read_config
 from repo2ctx.errors import ConfigError, ModelError, OutputError, Repo2CtxError
 from repo2ctx.models import attach_adapter, load_base, load_tuned
 from repo2ctx.repolist import parse_plain
+from train import loop
 from train import run as train_run
-from train.batches import Rows
+from train.attention import row_inputs, use
+from train.batches import Supply
 from train.checkpoint import newest
 from train.config import TrainConfig
-from train.loss import target_loss_sum
+from train.loop import train
+from train.loss import loss_sum
 from train.metrics import Metrics
 from train.model import make_model
 from train.output import run_directory
-from train.rope import yarn_parameters
+from train.stages import resolve_stages
 
 ROOT = Path(__file__).parents[1]
 
@@ -37,69 +39,52 @@ def changed(config: TrainConfig, **sections) -> TrainConfig:
     return TrainConfig.model_validate(values)
 
 
-def plain_loss(model, ids: torch.Tensor, target_start: int) -> torch.Tensor:
-    """The same loss the long way: all logits, labels shifted by hand."""
-    logits = model(input_ids=ids[None]).logits[0].float()
-    picked = torch.log_softmax(logits, -1)[torch.arange(len(ids) - 1), ids[1:]]
-    return -picked[target_start - 1 :].sum()
+def made(config: TrainConfig):
+    """(model, the rows of its first steps)."""
+    stages = resolve_stages(config)
+    model, _ = make_model(config, stages[0])
+    use(model, config.attention.path)
+    supply = Supply(stages, config.loss, config.seed)
+    return model, [row for _ in range(3) for row in supply.step(stages[0])]
 
 
-@pytest.mark.parametrize("scale", [2.0, 4.0, 16.0, 128.0])
-def test_yarn_is_the_papers(scale):
-    theta, dim = 500_000.0, 64
-    parameters = yarn_parameters(8192, int(8192 * scale), {"rope_theta": theta})
-    assert parameters["factor"] == scale
-    shape = tiny_shape(
-        hidden_size=dim * 2,
-        num_attention_heads=2,
-        rope_parameters=parameters,
-        max_position_embeddings=int(8192 * scale),
-    )
-    rotary = LlamaRotaryEmbedding(shape)
-    for i in range(dim // 2):
-        frequency = theta ** (-2 * i / dim)
-        # section 3.2 and 3.3: r = L * frequency / 2 pi turns; a ramp between alpha = 1 and beta = 32 turns.
-        # The dimensions of the ramp's ends are rounded outward, as in the authors' own code.
-        low = math.floor(dim * math.log(8192 / (32 * 2 * math.pi)) / (2 * math.log(theta)))
-        high = math.ceil(dim * math.log(8192 / (1 * 2 * math.pi)) / (2 * math.log(theta)))
-        ramp = min(1.0, max(0.0, (i - low) / (high - low)))
-        expected = frequency / scale * ramp + frequency * (1 - ramp)
-        assert rotary.inv_freq[i].item() == pytest.approx(expected, rel=1e-5)
-    assert rotary.attention_scaling == pytest.approx(0.1 * math.log(scale) + 1, rel=1e-6)
+def ours(model, row, chunk=2048) -> torch.Tensor:
+    return loss_sum(model, row, row_inputs(row.documents, "cpu", False), chunk)
 
 
-def test_a_target_within_the_native_length_changes_nothing():
-    given = {"rope_theta": 1e5, "partial_rotary_factor": 0.5}
-    assert yarn_parameters(8192, 8192, given) == {"rope_type": "default"} | given
-    assert yarn_parameters(8192, 16384, given)["partial_rotary_factor"] == 0.5
-    with pytest.raises(ValueError, match="positive"):
-        yarn_parameters(0, 1, given)
+def plain(model, row) -> torch.Tensor:
+    """The same the long way: each document by itself, all logits, labels shifted by hand, target tokens alone."""
+    total, start = torch.zeros(()), 0
+    weight_of = dict(zip(row.positions_P.tolist(), row.weights_P.tolist(), strict=True))
+    for length in row.documents:
+        ids = row.ids_T[start : start + length]
+        logp = torch.log_softmax(model(input_ids=ids[None], use_cache=False).logits[0].float(), -1)
+        for t in range(1, length):
+            total = total - weight_of.get(start + t, 0.0) * logp[t - 1, ids[t]]
+        start += length
+    return total
 
 
-def test_frequencies_stay_in_full_precision(base):
-    model = load_base(str(base), yarn_parameters(NATIVE, 4 * NATIVE, {"rope_theta": 1e4}), 4 * NATIVE, "bfloat16")
-    assert model.model.rotary_emb.inv_freq.dtype == torch.float32
-    assert model.lm_head.weight.dtype == torch.bfloat16
-
-
-def test_one_steps_gradients_are_those_of_a_plain_loop(config):
-    rows = Rows(config.data.path, config.data.table, 0)
-    documents = [d for k in range(2) for d in rows.documents(k)]
-    assert len(documents) > 2  # rows are shared
-    counted = sum(d.counted for d in documents)
-    ours, _ = make_model(config)
-    plain, _ = make_model(changed(config, model={"checkpointing": False}))
-    plain.load_state_dict(ours.state_dict())
-    for model in (ours, plain):
-        for name, weight in model.named_parameters():
-            if "lora_B" in name:  # zero at first, which would hide half of the gradients
-                torch.manual_seed(len(name))
-                torch.nn.init.normal_(weight, std=0.02)
-    for d in documents:
-        (target_loss_sum(ours, d.ids_T, d.target_start) / counted).backward()
-    sum(plain_loss(plain, d.ids_T, d.target_start) for d in documents).div(counted).backward()
+@pytest.mark.parametrize("chunk", [7, 2048])
+@pytest.mark.parametrize("weights", [{}, {"context_weight": 1.0}, {"context_weight": 0.25, "target_weight": 2.0}])
+def test_one_steps_gradients_are_those_of_a_plain_loop(config, weights, chunk):
+    config = changed(config, loss=weights)
+    model, rows = made(config)
+    assert max(len(row.documents) for row in rows) > 1  # rows are shared
+    reference, _ = make_model(changed(config, model={"checkpointing": False}), resolve_stages(config)[0])
+    for name, weight in model.named_parameters():
+        if "lora_B" in name:  # zero at first, which would hide half of the gradients
+            torch.manual_seed(len(name))
+            torch.nn.init.normal_(weight, std=0.02)
+    reference.load_state_dict(model.state_dict())
+    weight = sum(row.weight for row in rows)
+    losses = [ours(model, row, chunk) / weight for row in rows]
+    expected = [plain(reference, row) / weight for row in rows]
+    torch.testing.assert_close(torch.stack(losses), torch.stack(expected))
+    sum(losses).backward()
+    sum(expected).backward()
     compared = 0
-    for (name, a), (_, b) in zip(ours.named_parameters(), plain.named_parameters(), strict=True):
+    for (name, a), (_, b) in zip(model.named_parameters(), reference.named_parameters(), strict=True):
         assert (a.grad is None) == (b.grad is None) == (not a.requires_grad), name
         if a.grad is not None:
             assert b.grad.abs().max() > 0, name
@@ -108,42 +93,42 @@ def test_one_steps_gradients_are_those_of_a_plain_loop(config):
     assert compared == 2 * 4 * 2  # A and B, four projections, two layers
 
 
-def test_each_document_of_a_pack_has_the_loss_that_it_has_alone(config):
-    rows = Rows(config.data.path, config.data.table, 0)
-    model, _ = make_model(config)
-    shared = next(k for k in range(rows.count) if len(list(rows.documents(k))) > 1)
-    row = rows.dataset.packed_row(config.data.table, rows.index(shared))
-    for document, segment in zip(rows.documents(shared), row["segments"], strict=True):
-        alone = torch.tensor(row["input_ids"][segment["start"] : segment["target_end"]].tolist())
-        expected = plain_loss(model, alone, segment["target_start"] - segment["start"])
-        torch.testing.assert_close(target_loss_sum(model, document.ids_T, document.target_start), expected)
-        assert document.counted == segment["target_end"] - segment["target_start"]
+def test_what_counts_is_the_target_and_never_a_documents_first_token(config):
+    _, rows = made(config)
+    _, all_rows = made(changed(config, loss={"context_weight": 0.5}))
+    for row, counted in zip(rows, all_rows, strict=True):
+        assert row.weight == row.target_tokens == len(row.positions_P)
+        starts = {sum(row.documents[:i]) for i in range(len(row.documents))}
+        assert set(range(len(row.ids_T))) - set(counted.positions_P.tolist()) == starts
+        targets = counted.positions_P[counted.weights_P == 1.0]
+        assert targets.tolist() == row.positions_P.tolist()
+        assert sum(row.documents) == len(row.ids_T)
 
 
 def lines(out: Path) -> list[dict]:
-    found = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    found = [r for line in (out / "metrics.jsonl").read_text().splitlines() if "loss" in (r := json.loads(line))]
     return [{k: r[k] for k in ("step", "loss", "grad_norm", "lr", "tokens")} for r in found]
 
 
 def test_a_resumed_run_is_the_uninterrupted_one_to_the_last_bit(config, tmp_path, monkeypatch):
-    config = changed(config, lora={"dropout": 0.1})
-    train_run.train(config)
+    config = changed(config, adapter={"dropout": 0.1})
+    train(config)
     broken = changed(config, out=tmp_path / "broken")
-    real, calls = train_run.target_loss_sum, []
+    real, calls = loop.loss_sum, []
 
     def stop_in_step_four(*arguments):
         calls.append(1)
-        if len(lines(broken.out)) == 3 and len(calls) % 2 == 0:
+        if len(calls) > 1 and len(lines(broken.out)) == 3 and len(calls) % 2 == 0:
             raise KeyboardInterrupt
         return real(*arguments)
 
-    monkeypatch.setattr(train_run, "target_loss_sum", stop_in_step_four)
+    monkeypatch.setattr(loop, "loss_sum", stop_in_step_four)
     with pytest.raises(KeyboardInterrupt):
-        train_run.train(broken)
+        train(broken)
     monkeypatch.undo()
     assert newest(broken.out / "checkpoints").name == "step-000002"
     assert len(lines(broken.out)) == 3  # one more than the checkpoint: it is made again
-    train_run.train(broken)
+    train(broken)
     assert lines(broken.out) == lines(config.out)
     weights = [(out / "model" / "adapter_model.safetensors").read_bytes() for out in (config.out, broken.out)]
     assert weights[0] == weights[1]
@@ -153,7 +138,7 @@ def test_a_resumed_run_is_the_uninterrupted_one_to_the_last_bit(config, tmp_path
 
 
 def test_the_adapter_reloads_in_plain_transformers_and_peft(config):
-    folder = train_run.train(config)
+    folder = train(config)
     stored = json.loads((folder / "repo2ctx.json").read_text())
     assert stored["rope_parameters"]["factor"] == 4.0
     assert (folder / "tokenizer.json").is_file()
@@ -178,58 +163,56 @@ def test_the_adapter_reloads_in_plain_transformers_and_peft(config):
 
 
 def test_what_does_not_fit_is_told(config, tmp_path):
-    train_run.train(changed(config, optim={"steps": 1}))
+    train(changed(config, optim={"steps": 1}))
     with pytest.raises(ConfigError, match=r"another configuration \(optim.steps 1 -> 2\)"):
-        train_run.train(changed(config, optim={"steps": 2}))
-    with pytest.raises(ConfigError, match=r"lora.r 4 -> 8; lora.modules"):
-        train_run.train(changed(config, optim={"steps": 1}, lora={"r": 8, "modules": ("q_proj",)}))
+        train(changed(config, optim={"steps": 2}))
+    with pytest.raises(ConfigError, match=r"adapter.r 4 -> 8; adapter.modules"):
+        train(changed(config, optim={"steps": 1}, adapter={"r": 8, "modules": ("q_proj",)}))
     with pytest.raises(ConfigError, match="it has packed/1k/train"):
-        train_run.train(changed(config, data={"length": "4k"}))
+        train(changed(config, data={"length": "4k"}))
     new = changed(config, out=tmp_path / "new")
-    with pytest.raises(ConfigError, match=r"data.length 1k is more than the context of 512; set rope.target=1k"):
-        train_run.train(changed(new, rope={"target": NATIVE}))
-    with pytest.raises(ConfigError, match=r"lora.modules no_such_proj: Target modules"):
-        train_run.train(changed(new, lora={"modules": ("no_such_proj",)}))
+    with pytest.raises(ConfigError, match=r"rows of 1k are longer than its context of 512; set rope.target=1k"):
+        train(changed(new, rope={"target": NATIVE}))
+    with pytest.raises(
+        ConfigError, match=r"adapter.modules: .* has no linear layer no_such_proj; it has down_proj, .*, q_proj"
+    ):
+        train(changed(new, adapter={"modules": ("no_such_proj",)}))
     with pytest.raises(ModelError, match="no such directory"):
-        train_run.train(changed(new, model={"base": "/nowhere/at/all"}))
+        train(changed(new, model={"base": "/nowhere/at/all"}))
     if not torch.cuda.is_available():
         with pytest.raises(ModelError, match="torch sees no GPU"):
-            train_run.train(changed(new, model={"device": "cuda"}))
+            train(changed(new, model={"device": "cuda"}))
     assert not (tmp_path / "new").exists()
 
 
-def test_bases_that_cannot_be_extended_are_refused(config, base):
+def test_bases_that_cannot_be_trained_are_refused(config, base):
     shape = json.loads((base / "config.json").read_text())
-    scaled = shape | {"rope_parameters": yarn_parameters(256, 512, {"rope_theta": 1e4})}
-    (base / "config.json").write_text(json.dumps(scaled))
-    with pytest.raises(ModelError, match="RoPE scaling of its own"):
-        train_run.train(config)
     (base / "config.json").write_text(json.dumps({"model_type": "gpt2", "vocab_size": 512}))
-    with pytest.raises(ModelError, match="no plain RoPE"):
-        train_run.train(config)
+    with pytest.raises(ModelError, match="gpt2 has no RoPE that could be extended"):
+        train(config)
     (base / "config.json").write_text(json.dumps({"model_type": "nothing that exists"}))
     with pytest.raises(ModelError, match="cannot be loaded"):
-        train_run.train(config)
+        train(config)
     (base / "config.json").write_text(json.dumps(shape))
     (base / "model.safetensors").write_bytes(b"\x08\0\0\0\0\0\0\0not json")
     with pytest.raises(ModelError, match="cannot be loaded"):
-        train_run.train(config)
+        train(config)
     (base / "tokenizer.json").unlink()
     with pytest.raises(ModelError, match=r"has no tokenizer.json"):
-        train_run.train(config)
+        train(config)
 
 
 def test_rows_must_hold_the_ids_of_the_models_tokenizer(config, base):
     """The very ids are compared, so that the same vocabulary in another file is taken."""
     source = json.loads((base / "tokenizer.json").read_text())
     (base / "tokenizer.json").write_text(json.dumps(source, indent=1))
-    train_run.train(changed(config, optim={"steps": 1}))
+    train(changed(config, optim={"steps": 1}))
     tokens = source["model"]["vocab"]
     swapped = {"a": tokens["e"], "e": tokens["a"]}
     source["model"]["vocab"] = tokens | swapped
     (base / "tokenizer.json").write_text(json.dumps(source))
     with pytest.raises(ConfigError, match=r"ids are not those of the model.*build with --tokenizer"):
-        train_run.train(changed(config, optim={"steps": 1}))
+        train(changed(config, optim={"steps": 1}))
 
 
 def test_rows_must_hold_the_chat_of_the_model(config, base):
@@ -241,29 +224,29 @@ def test_rows_must_hold_the_chat_of_the_model(config, base):
     )
     (base / "tokenizer_config.json").write_text(json.dumps(settings))
     with pytest.raises(ConfigError, match=r"the beginning of .*build with --tokenizer"):
-        train_run.train(changed(config, optim={"steps": 1}))
+        train(changed(config, optim={"steps": 1}))
 
 
 def test_other_rows_are_not_gone_on_with(config, tmp_path, make_repo, base):
     config = changed(config, optim={"steps": 1})
-    train_run.train(config)
+    train(config)
     shutil.rmtree(config.data.path)
     repo = make_repo({"README.md": "# T\n\nKeeps other notes and finds them again.\n", "a.py": "x = 1\n"}, "other")
     rows_of([parse_plain(str(repo), tmp_path)], base, config.data.path)
     with pytest.raises(ConfigError, match="holds a run on other rows"):
-        train_run.train(config)
+        train(config)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_gpu_gives_the_losses_of_the_cpu(config, tmp_path):
-    train_run.train(config)
+    train(config)
     gpu = changed(config, model={"device": "cuda"}, out=tmp_path / "gpu")
-    train_run.train(gpu)
+    train(gpu)
     for ours, theirs in zip(lines(gpu.out), lines(config.out), strict=True):
         assert ours["loss"] == pytest.approx(theirs["loss"], rel=2e-3), ours["step"]
     shutil.rmtree(gpu.out / "checkpoints" / "step-000006")
     before = lines(gpu.out)
-    train_run.train(gpu)
+    train(gpu)
     assert [r["loss"] for r in lines(gpu.out)] == pytest.approx([r["loss"] for r in before], rel=1e-4)
     models = [load_tuned(gpu.out / "model", device=d).eval() for d in ("cpu", "cuda")]
     ids = torch.arange(3, 40)[None]
@@ -273,16 +256,27 @@ def test_a_gpu_gives_the_losses_of_the_cpu(config, tmp_path):
 
 
 def test_a_line_of_metrics_that_was_cut_off_is_dropped(tmp_path, capsys):
-    record = {"loss": 1.0, "grad_norm": 1.0, "lr": 1e-3, "tokens_per_s": 5.0}
+    record = {
+        "stage": "1k",
+        "loss": 1.0,
+        "grad_norm": 1.0,
+        "lr": 1e-3,
+        "tokens_per_s": 5.0,
+        "seconds": 2.0,
+        "memory_gb": 0.5,
+    }
     path = tmp_path / "metrics.jsonl"
-    with Metrics(path, 3, 0) as metrics:
-        metrics.write({"step": 1} | record)
-        metrics.write({"step": 2} | record)
+    with Metrics(path, 0) as metrics:
+        metrics.write({"step": 1} | record, 0, 0.25)
+        metrics.write({"step": 2} | record, 0.25, 0.5)
     path.write_text(path.read_text() + '{"step": 3, "lo')
-    with Metrics(path, 3, 2) as metrics:
-        metrics.write({"step": 3} | record)
+    with Metrics(path, 2) as metrics:
+        metrics.write({"step": 3} | record, 0.5, 0.75)
     assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 2, 3]
-    assert "step     3/3  loss 1.0000  norm 1.000  lr 1.00e-03  5 tokens/s" in capsys.readouterr().err
+    assert (
+        "step     3  1k  75%  loss 1.0000  norm 1.000  lr 1.00e-03  5 tokens/s  0.5 GB  2 s left"
+        in capsys.readouterr().err
+    )
 
 
 def test_recipes_can_be_read_without_data_or_model():
@@ -296,27 +290,27 @@ def test_what_lies_in_out_is_not_ours_to_remove(config):
     (config.out / "model").mkdir(parents=True)
     (config.out / "model" / "important.txt").write_text("mine")
     with pytest.raises(OutputError, match="holds model of something else; give another `out`"):
-        train_run.train(config)
+        train(config)
     assert (config.out / "model" / "important.txt").read_text() == "mine"
 
 
 def test_one_process_at_a_time(config):
     identity = {"config": {}, "rows": ""}
     with run_directory(config.out, identity), pytest.raises(OutputError, match="another process is training there"):
-        train_run.train(config)
-    train_run.train(changed(config, optim={"steps": 1}))
+        train(config)
+    train(changed(config, optim={"steps": 1}))
 
 
 def test_an_out_that_cannot_be_written(config, tmp_path):
     (tmp_path / "file").write_text("")
     for out in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(OutputError, match="give another `out`"):
-            train_run.train(changed(config, out=out))
+            train(changed(config, out=out))
 
 
 def test_a_damaged_checkpoint_is_told_and_the_one_before_it_serves(config, tmp_path):
-    config = changed(config, lora={"dropout": 0.1})
-    train_run.train(config)
+    config = changed(config, adapter={"dropout": 0.1})
+    train(config)
     expected = (config.out / "model" / "adapter_model.safetensors").read_bytes()
     place = config.out / "checkpoints" / "step-000006"
     (config.out / "checkpoints" / "step-9").mkdir()
@@ -328,10 +322,10 @@ def test_a_damaged_checkpoint_is_told_and_the_one_before_it_serves(config, tmp_p
             if damage != kept and name == "run.json" and b"7" in damage:
                 continue
             with pytest.raises(OutputError, match=r"step-000006: is damaged; remove it"):
-                train_run.train(config)
+                train(config)
         (place / name).write_bytes(kept)
     shutil.rmtree(place)
-    train_run.train(config)
+    train(config)
     assert (config.out / "model" / "adapter_model.safetensors").read_bytes() == expected
     assert newest(config.out / "checkpoints") == place
 
@@ -352,8 +346,8 @@ def test_weights_that_are_not_finite_are_never_saved(config):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch.optim.AdamW, "step", explode)
-        with pytest.raises(Repo2CtxError, match=r"weights that are not finite, on rows .* lower optim.lr"):
-            train_run.train(config)
+        with pytest.raises(Repo2CtxError, match=r"weights that are not finite, on row .* lower optim.lr"):
+            train(config)
     assert newest(config.out / "checkpoints") is None
     assert not (config.out / "model").exists()
 
@@ -366,7 +360,7 @@ def test_a_bases_own_code_is_never_run(config, base, tmp_path):
     shape |= {"model_type": "own", "auto_map": {"AutoConfig": "evil.C", "AutoModelForCausalLM": "evil.M"}}
     (base / "config.json").write_text(json.dumps(shape))
     with pytest.raises(ModelError, match="cannot be loaded"):
-        train_run.train(config)
+        train(config)
     assert not marker.exists()
 
 
@@ -375,7 +369,7 @@ def test_a_base_that_is_not_whole_is_refused(config, base):
     weights.pop("model.layers.1.mlp.up_proj.weight")
     save_file(weights, base / "model.safetensors", {"format": "pt"})
     with pytest.raises(ModelError, match=r"lack 1 weights, such as model.layers.1.mlp.up_proj.weight"):
-        train_run.train(config)
+        train(config)
 
 
 def test_a_shard_whose_bytes_changed_is_refused(config):
@@ -383,15 +377,15 @@ def test_a_shard_whose_bytes_changed_is_refused(config):
     whole = shard.read_bytes()
     shard.write_bytes(whole[:2000] + b"\1" + whole[2001:])
     with pytest.raises(OutputError, match="its bytes are not those that were written"):
-        train_run.train(config)
+        train(config)
     shard.unlink()
     with pytest.raises(OutputError, match="cannot be read"):
-        train_run.train(config)
+        train(config)
 
 
 def test_a_base_is_stored_by_its_own_path(config, base, monkeypatch):
     monkeypatch.chdir(base.parent)
-    folder = train_run.train(changed(config, model={"base": "base"}, optim={"steps": 1}))
+    folder = train(changed(config, model={"base": "base"}, optim={"steps": 1}))
     monkeypatch.chdir("/")
     assert json.loads((folder / "repo2ctx.json").read_text())["base"] == str(base)
     load_tuned(str(folder))
@@ -406,8 +400,8 @@ def test_a_base_is_stored_by_its_own_path(config, base, monkeypatch):
         ("optim.lr=abc", "optim.lr"),
         ("out.x=1", "out is 'outputs/demo', and has no x"),
         ("seed=-1", "seed"),
-        ("lora.modules=[]", "lora.modules"),
-        ("lora.r=100000000000", "lora.r"),
+        ("adapter.modules=[]", "adapter.modules"),
+        ("adapter.r=100000000000", "adapter.r"),
         ("optim.rows_per_step=1000000000000", "rows_per_step"),
         ("optim.=1", "expected section.key=value"),
         ("optim", "expected section.key=value"),

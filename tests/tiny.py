@@ -79,7 +79,7 @@ def config(tmp_path, base, data) -> TrainConfig:
             "model": {"base": str(base), "device": "cpu"},
             "data": {"path": data, "length": "1k"},
             "rope": {"target": 4 * NATIVE},
-            "lora": {"r": 4, "alpha": 8},
+            "adapter": {"r": 4, "alpha": 8},
             "optim": {"lr": 1e-2, "steps": 6, "rows_per_step": 2},
             "checkpoint": {"every": 2, "keep": 2},
             "out": tmp_path / "out",

@@ -1,97 +1,131 @@
-"""Packed rows -> the documents of each step, in the order of `repo2ctx.reader`."""
+"""Packed rows -> the rows of each step, of one table or of several in proportion, in the order of `repo2ctx.reader`.
+
+Of several tables, the next row comes from the one that is furthest behind its share of the stage's tokens. Nothing of that is
+random, and a table that several stages read goes on where the stage before left it: how many rows of each were taken, and how
+many tokens in this stage, is all that a resumed run needs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from repo2ctx import prompt
+from repo2ctx.config import length_name
 from repo2ctx.dataset import Dataset
 from repo2ctx.errors import ConfigError
 from repo2ctx.reader import RowReader
-from repo2ctx.schema import target_text
-from repo2ctx.tokens import Tokenizer
-
-_LONGEST_CHECKED = 1 << 16  # characters of a file
+from train.config import LossSection
+from train.stages import Part, Stage
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingDocument:
-    """One document of a row: int64 ids, and where its target starts."""
+class TrainingRow:
+    """One row: int64 ids_T; the lengths of its documents, which add up to T; which tokens count (int64 positions_P, ascending,
+    never a document's first), and how much (float32 weights_P); how many of them are of targets; and its name for messages."""
 
     ids_T: torch.Tensor
-    target_start: int
+    documents: tuple[int, ...]
+    positions_P: torch.Tensor
+    weights_P: torch.Tensor
+    target_tokens: int
+    name: str
 
     @property
-    def counted(self) -> int:
-        """Tokens that have a label."""
-        return len(self.ids_T) - self.target_start
+    def weight(self) -> float:
+        """What the row's tokens weigh together."""
+        return float(self.weights_P.sum(dtype=torch.float64))
 
 
-class Rows:
-    """The rows of one table, in shuffled epochs; a resumed run needs only the number of rows that it had taken.
+def training_row(row: Mapping[str, Any], loss: LossSection, name: str) -> TrainingRow:
+    """A packed row with the weights of its tokens: `target_weight` for a target's, `context_weight` for the rest."""
+    ids_T = torch.from_numpy(row["input_ids"].astype(np.int64))
+    weights_T = torch.full((len(ids_T),), loss.context_weight, dtype=torch.float32)
+    documents, targets = [], 0
+    for segment in row["segments"]:
+        start, target, end = segment["start"], segment["target_start"], segment["target_end"]
+        weights_T[target:end] = loss.target_weight
+        weights_T[start] = 0.0  # nothing of this document stands before it
+        documents.append(end - start)
+        targets += end - target
+    positions_P = weights_T.nonzero().squeeze(1)
+    return TrainingRow(ids_T, tuple(documents), positions_P, weights_T[positions_P], targets, name)
 
-    Raises OutputError unless every byte of the table is as written.
-    """
 
-    def __init__(self, data: Path, table: str, seed: int):
-        self.dataset = Dataset(data)
-        self.table = table
-        self.reader = RowReader(self.dataset, table, seed=seed)
-        self.dataset.check(table)
-        self.count = self.reader.rows
-        self.digest = self.reader.digest  # of what the rows are: a resumed run must find the same
+class Supply:
+    """The rows of a whole run. Raises ConfigError for a table that is not there, OutputError unless every byte is as written."""
 
-    def check_tokenizer(self, tokenizer: Tokenizer, model: str) -> None:
-        """Raise ConfigError if the rows hold another tokenizer's ids than the model's.
+    def __init__(self, stages: Sequence[Stage], loss: LossSection, seed: int):
+        self.stages, self.loss = stages, loss
+        self.readers: dict[str, RowReader] = {}
+        self.datasets: dict[str, Dataset] = {}
+        for part in (part for stage in stages for part in stage.parts):
+            key, path = _key(part), str(part.path)
+            if path not in self.datasets:
+                self.datasets[path] = Dataset(part.path)
+            if key not in self.readers:
+                self.readers[key] = RowReader(self.datasets[path], part.table, seed=seed)
+                self.datasets[path].check(part.table)
+        self.taken = dict.fromkeys(self.readers, 0)  # rows, of the run
+        self.given = dict.fromkeys(self.readers, 0)  # tokens, of this stage
 
-        Tokenizers of the same vocabulary can come as different files, so the ids themselves are compared: of the first
-        document's target, of its files, and of what the model's chat template puts around them.
-        """
-        if self.dataset.manifest["tokenizer_fingerprint"] == tokenizer.fingerprint:
-            return
-        for what, want, have in self._pieces(tokenizer):
-            if have != want:
-                first = next((i for i, pair in enumerate(zip(have, want, strict=False)) if pair[0] != pair[1]), 0)
-                packed = self.dataset.manifest["config"]["tokens"]["tokenizer"]
-                raise ConfigError(
-                    f"{self.dataset.out}: was packed with tokenizer {packed!r}, whose ids are not those of the model: {what} has "
-                    f"{have[first : first + 4]} where the model reads {want[first : first + 4]}; build with --tokenizer {model}"
-                )
+    @property
+    def digest(self) -> dict[str, str]:
+        """What the rows are: a resumed run must find the same."""
+        return {key: reader.digest for key, reader in self.readers.items()}
 
-    def _pieces(self, tokenizer: Tokenizer) -> Iterator[tuple[str, list[int], list[int]]]:
-        """(what it is, the ids that it should have, those that it has) of the first document's parts."""
-        row = self.dataset.packed_row(self.table, 0)
-        segment = row["segments"][0]
-        repository, ids = segment["repository"], row["input_ids"]
-        row_of = next(r for r in self.dataset.repositories() if r["id"] == repository)
-        target = target_text(row_of, segment["style"])
-        start, answer, end = segment["start"], segment["target_start"], segment["target_end"]
-        yield f"the target of {repository}", tokenizer.encode(target), ids[answer : end - 1].tolist()
-        yield f"the end of {repository}", [tokenizer.eos], ids[end - 1 : end].tolist()
-        opening = prompt.opening_ids(tokenizer, row_of["name"], segment["style"], row_of["boundary"])
-        yield f"the beginning of {repository}", opening, ids[start : start + len(opening)].tolist()
-        before = prompt.closing_ids(tokenizer, segment["style"], row_of["boundary"])
-        yield f"what stands before the target of {repository}", before, ids[answer - len(before) : answer].tolist()
-        spans = {s["path"]: s for s in row["spans"] if s["segment"] == 0 and s["fidelity"] == "full"}
-        for batch in self.dataset.of_repository("files", repository, ("path", "text")):
-            for path, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                if path in spans and len(text) <= _LONGEST_CHECKED:
-                    have = ids[spans[path]["start"] : spans[path]["end"]].tolist()
-                    yield f"{path} of {repository}", tokenizer.encode(text), have
+    def tables(self) -> list[tuple[Dataset, str]]:
+        """(dataset, table) of each table that the run reads."""
+        parts = {_key(part): part for stage in self.stages for part in stage.parts}
+        return [(self.datasets[str(part.path)], part.table) for part in parts.values()]
 
-    def index(self, k: int) -> int:
-        """The number in the table of row `k` of the run."""
-        return self.reader.row_at(k)
+    def begin(self) -> None:
+        """A stage begins: its shares are counted from here."""
+        self.given = dict.fromkeys(self.readers, 0)
 
-    def documents(self, k: int) -> Iterator[TrainingDocument]:
-        """The documents of row `k` of the run."""
-        row = self.reader.read(self.index(k))
-        ids = torch.from_numpy(row["input_ids"].astype(np.int64))
-        for segment in row["segments"]:
-            start, end = segment["start"], segment["target_end"]
-            yield TrainingDocument(ids[start:end], segment["target_start"] - start)
+    def step(self, stage: Stage) -> list[TrainingRow]:
+        """The rows of the next step."""
+        rows: list[TrainingRow] = []
+        drawn = 0
+        while drawn < stage.rows_per_step * stage.length:
+            part = min(stage.parts, key=lambda part: self.given[_key(part)] / part.share)
+            row = self._next(part)
+            rows.append(row)
+            drawn += part.length
+        if not any(len(row.positions_P) for row in rows):
+            raise ConfigError(f"{rows[0].name}: no token of the step counts; look at the rows with `repo2ctx verify`")
+        return rows
+
+    def peek(self, stage: Stage) -> TrainingRow:
+        """A row of the stage, which counts as not taken."""
+        part = stage.parts[0]
+        return training_row(self.readers[_key(part)].read(0), self.loss, f"row 0 of {self._where(part)}")
+
+    def _next(self, part: Part) -> TrainingRow:
+        key = _key(part)
+        reader = self.readers[key]
+        index = reader.row_at(self.taken[key])
+        row = training_row(reader.read(index), self.loss, f"row {index} of {self._where(part)}")
+        self.taken[key] += 1
+        self.given[key] += len(row.ids_T)
+        return row
+
+    def _where(self, part: Part) -> str:
+        return part.table if len(self.datasets) == 1 else f"{part.path}/{part.table}"
+
+    def count(self, stage: Stage) -> int:
+        """Rows that the tables of a stage hold."""
+        return sum(self.readers[_key(part)].rows for part in stage.parts)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"taken": dict(self.taken), "given": dict(self.given)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.taken, self.given = dict(state["taken"]), dict(state["given"])
+
+
+def _key(part: Part) -> str:
+    return f"{part.path}:{length_name(part.length)}"

@@ -1,6 +1,6 @@
 """Saved state: written aside, synced and renamed, so that what has a final name is whole; resumed to the last bit.
 
-A checkpoint is a PEFT directory (usable by itself) plus optimizer, random states and the position in the run.
+A checkpoint is a PEFT directory or a whole model (usable by itself) plus optimizer, random states and the position in the run.
 """
 
 from __future__ import annotations
@@ -11,20 +11,33 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 import yaml
-from peft import set_peft_model_state_dict
-from safetensors.torch import load_file
 
 from repo2ctx.errors import OutputError
 from repo2ctx.models import write_settings
 from repo2ctx.shards import finish_folder, partial_folder, write_json
+from train.adapters import load_weights, save_weights
 
 _STATE, _RUN = "state.pt", "run.json"
-_PLACE = re.compile(r"step-(\d{6,})")
+_PLACE = re.compile(r"step-(\d{6,})(?:-rows-(\d+))?")  # steps done; rows of the next one, whose gradients are kept
+
+
+@dataclass
+class RunState:
+    """What changes as a run goes on, besides the model.
+
+    run: plain values, of which are read here: "step", how many are done; "stage", its number; "partial", None or what is done of
+    the next step, with its number of "rows"; "validation", the loss of these weights on rows that are not trained on, or None.
+    """
+
+    weights: Sequence[torch.nn.Parameter]
+    optimizer: torch.optim.Optimizer
+    run: dict[str, Any]
 
 
 def save_adapter(model: Any, tokenizer: Sequence[Path], settings: Mapping[str, Any], folder: Path) -> None:
@@ -37,7 +50,7 @@ def save_adapter(model: Any, tokenizer: Sequence[Path], settings: Mapping[str, A
 
 
 def _write_adapter(model: Any, tokenizer: Sequence[Path], settings: Mapping[str, Any], folder: Path) -> None:
-    model.save_pretrained(folder)
+    save_weights(model, folder)
     write_settings(folder, settings)
     (folder / "README.md").write_text(_card(settings), "utf-8")
     for file in tokenizer:
@@ -46,41 +59,68 @@ def _write_adapter(model: Any, tokenizer: Sequence[Path], settings: Mapping[str,
 
 def _card(settings: Mapping[str, Any]) -> str:
     """The model card."""
-    front = {"library_name": "peft", "pipeline_tag": "text-generation", "tags": ["lora", "long-context", "code"]}
-    base = settings["base"]
+    base, kind = settings["base"], settings["kind"]
     named = {} if base == "smollm2" or Path(base).is_dir() else {"base_model": base}
+    library, tags = ("transformers", []) if kind == "full" else ("peft", ["lora"])
+    front: dict[str, Any] = {"library_name": library, "pipeline_tag": "text-generation"}
+    front |= {"tags": [*tags, "long-context", "code"]}
+    what, over = {
+        "lora": ("A LoRA adapter", ""),
+        "lora+": ("A LoRA adapter, with norms and an embedding of its own,", ""),
+        "qlora": ("A LoRA adapter", ", held in 4 bits (NF4)"),
+        "full": ("A model", ""),
+    }[kind]
+    where, then = "belongs on a base with", "which PEFT does not set; `repo2ctx.models.load_tuned(DIRECTORY)` does."
+    if kind == "full":
+        where, then = "has", "in its configuration, so transformers loads it as it is."
     return (
-        f"---\n{yaml.safe_dump(named | front, sort_keys=False)}---\n\nA LoRA adapter that summarizes repositories, made by "
-        f"repo2ctx from {base} on rows of {settings['length']:,} tokens. It belongs on a base with\n\n"
+        f"---\n{yaml.safe_dump(named | front, sort_keys=False)}---\n\n{what} that summarizes repositories, made by "
+        f"repo2ctx from {base}{over} on rows of {settings['length']:,} tokens. It {where}\n\n"
         f"    rope_parameters = {json.dumps(settings['rope_parameters'])}\n"
         f"    max_position_embeddings = {settings['max_position_embeddings']}\n\n"
-        "which PEFT does not set; `repo2ctx.models.load_tuned(DIRECTORY)` does. `repo2ctx.json` has the same for programs.\n"
+        f"{then} `repo2ctx.json` has the same for programs.\n"
     )
 
 
 def save_checkpoint(
-    folder: Path,
-    model: Any,
-    tokenizer: Sequence[Path],
-    settings: Mapping[str, Any],
-    optimizer: torch.optim.Optimizer,
-    scheduler: torch.optim.lr_scheduler.LRScheduler,
-    step: int,
-    keep: int,
-) -> None:
-    """Write `folder/step-<step>`, then remove the oldest beyond `keep`."""
-    place = folder / f"step-{step:06d}"
+    folder: Path, model: Any, tokenizer: Sequence[Path], settings: Mapping[str, Any], state: RunState
+) -> Path:
+    """Write a checkpoint whole, or, where it lies there already, what has become known of it since; returns its place."""
+    part = state.run["partial"]
+    place = folder / (f"step-{state.run['step']:06d}" + (f"-rows-{part['rows']}" if part else ""))
+    if place.is_dir():  # of the same weights: nothing is trained between
+        write_json(place / _RUN, {**state.run, "files": _read_run(place)["files"]})
+        return place
     folder.mkdir(parents=True, exist_ok=True)
     aside = partial_folder(place)
     _write_adapter(model, tokenizer, settings, aside)
-    state = {"optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict(), "random": _random()}
-    torch.save(state, aside / _STATE)
+    gradients = [p.grad for p in state.weights] if part else None
+    tensors = {"optimizer": state.optimizer.state_dict(), "random": _random(), "gradients": gradients}
+    torch.save(tensors, aside / _STATE)
     files = {path.name: _digest(path) for path in sorted(aside.iterdir())}
-    write_json(aside / _RUN, {"step": step, "files": files})
-    shutil.rmtree(place, ignore_errors=True)
+    write_json(aside / _RUN, {**state.run, "files": files})
     finish_folder(aside, place)
-    for old in _all(folder)[:-keep]:
-        shutil.rmtree(old)
+    return place
+
+
+def prune(folder: Path, keep: int) -> None:
+    """Remove checkpoints but the newest `keep`, and the best of the newest stage that has been validated."""
+    places = _all(folder)
+    runs = [(place, _peek(place)) for place in places]
+    validated = [(run["stage"], -run["validation"], place) for place, run in runs if run.get("validation") is not None]
+    best = max(validated, key=lambda v: v[:2])[2] if validated else None
+    for place in places[:-keep]:
+        if place != best:
+            shutil.rmtree(place)
+
+
+def _peek(place: Path) -> dict[str, Any]:
+    """What a checkpoint says of itself, unchecked; nothing if it is damaged."""
+    try:
+        run = json.loads((place / _RUN).read_text("utf-8"))
+        return run if isinstance(run, dict) and isinstance(run["stage"], int) else {}
+    except (OSError, ValueError, KeyError):
+        return {}
 
 
 def _random() -> dict[str, Any]:
@@ -95,8 +135,8 @@ def newest(folder: Path) -> Path | None:
 
 def _all(folder: Path) -> list[Path]:
     """The checkpoints, oldest first; what else lies beside them is left alone."""
-    steps = {int(match[1]): p for p in folder.glob("step-*") if (match := _PLACE.fullmatch(p.name)) and p.is_dir()}
-    return [steps[step] for step in sorted(steps)]
+    found = [(match, p) for p in folder.glob("step-*") if (match := _PLACE.fullmatch(p.name)) and p.is_dir()]
+    return [p for _, p in sorted(found, key=lambda f: (int(f[0][1]), int(f[0][2] or 0)))]
 
 
 def _digest(path: Path) -> str:
@@ -106,26 +146,31 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read_step(place: Path) -> int:
+def _read_run(place: Path) -> dict[str, Any]:
     try:
         run = json.loads((place / _RUN).read_text("utf-8"))
-        if all(_digest(place / name) == digest for name, digest in run["files"].items()):
-            return int(run["step"])
+        if all(_digest(place / name) == digest for name, digest in run["files"].items()) and run["step"] >= 0:
+            return dict(run)
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
         pass
     raise OutputError(f"{place}: is damaged; remove it, and run again to go on from the checkpoint before it")
 
 
-def load_checkpoint(
-    place: Path, model: Any, optimizer: torch.optim.Optimizer, scheduler: torch.optim.lr_scheduler.LRScheduler
-) -> int:
-    """Put everything back as it was, and return the step. Raises OutputError if the checkpoint is not whole."""
-    step = _read_step(place)
-    set_peft_model_state_dict(model, load_file(place / "adapter_model.safetensors"))
-    state = torch.load(place / _STATE, weights_only=True, map_location="cpu")
-    optimizer.load_state_dict(state["optimizer"])
-    scheduler.load_state_dict(state["scheduler"])
-    torch.set_rng_state(state["random"]["cpu"])
-    if state["random"]["cuda"]:
-        torch.cuda.set_rng_state_all(state["random"]["cuda"])
-    return step
+def load_checkpoint(place: Path, model: Any, state: RunState) -> None:
+    """Put weights, optimizer, random states, gradients and `state.run` back as they were.
+
+    Raises OutputError if the checkpoint is not whole.
+    """
+    run = _read_run(place)
+    run.pop("files")
+    if missing := state.run.keys() - run.keys():
+        raise OutputError(f"{place}: is of an earlier version, and lacks {min(missing)}; start anew with another `out`")
+    state.run = run
+    load_weights(model, place)
+    tensors = torch.load(place / _STATE, weights_only=True, map_location="cpu")
+    state.optimizer.load_state_dict(tensors["optimizer"])
+    torch.set_rng_state(tensors["random"]["cpu"])
+    if tensors["random"]["cuda"]:
+        torch.cuda.set_rng_state_all(tensors["random"]["cuda"])
+    for weight, gradient in zip(state.weights, tensors["gradients"] or (), strict=bool(tensors["gradients"])):
+        weight.grad = None if gradient is None else gradient.to(weight)

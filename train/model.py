@@ -1,79 +1,76 @@
-"""The model that is trained: a base under the RoPE of the target length, with a LoRA adapter on it."""
+"""The model that is trained: a base under the RoPE of the target length, with what is trained of it (`train.adapters`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-from peft import LoraConfig, get_peft_model
-
 from repo2ctx.config import length_name
-from repo2ctx.errors import ConfigError, ModelError
-from repo2ctx.models import load_base, load_shape, model_name, pick_device
+from repo2ctx.errors import ConfigError
+from repo2ctx.models import load_base, model_name, pick_device
+from repo2ctx.positions import check_positions
+from train.adapters import described, make_trainable
 from train.config import TrainConfig
-from train.rope import yarn_parameters
+from train.rope import decide_positions, describe_positions, position_settings, set_rope
+from train.shape import check_shape
+from train.stages import Stage, resolve_stages
 
 
-def make_model(config: TrainConfig) -> tuple[Any, dict[str, Any]]:
-    """(PEFT model in training mode, the settings that are stored beside the adapter).
+def make_model(config: TrainConfig, stage: Stage | None = None) -> tuple[Any, dict[str, Any]]:
+    """(the model of a stage in training mode, a PEFT model unless all of it is trained; the settings stored beside its weights).
 
     Raises ModelError for a base that cannot be extended, ConfigError for rows longer than its context.
     """
     name = config.model.base
-    shape = load_shape(name)
-    given = dict(getattr(shape, "rope_parameters", None) or {})
-    native = getattr(shape, "max_position_embeddings", None)
-    if "rope_theta" not in given or given.get("rope_type", "default") != "default" or not native or native < 1:
-        has = f"RoPE scaling of its own ({given})" if given.get("rope_type") else f"no plain RoPE ({given or 'none'})"
-        raise ModelError(f"model {name!r}: has {has}; only models with plain RoPE are extended yet")
-    rope = yarn_parameters(native, config.rope.target, given)
-    longest = max(native, config.rope.target)
-    if config.data.length > longest:
-        need, have = length_name(config.data.length), length_name(longest)
-        raise ConfigError(f"data.length {need} is more than the context of {have}; set rope.target={need}")
-    base = load_base(name, rope, longest, config.model.dtype, pick_device(config.model.device))
+    if config.model.shape is not None:
+        check_shape(config)
+        config = config.model_copy(update={"model": config.model.model_copy(update={"shape": None})})
+    own = of_stage(config, stage or resolve_stages(config)[0])
+    rope, window = decide_positions(own)
+    positions, longest = rope.rope_parameters, rope.max_position_embeddings
+    kind = config.adapter.kind
+    held = "float32" if kind == "full" else config.model.dtype  # of full, it is the weights themselves that are trained
+    device = pick_device(config.model.device)
+    base = load_base(name, positions, longest, held, device, window, four_bit=kind == "qlora")
     if config.model.checkpointing:
         # transformers has renamed it, and will drop the old name
         enable = getattr(base, "activation_checkpointing_enable", None) or base.gradient_checkpointing_enable
         enable({"use_reentrant": False})
-    lora = LoraConfig(
-        r=config.lora.r,
-        lora_alpha=config.lora.alpha,
-        lora_dropout=config.lora.dropout,
-        target_modules=list(config.lora.modules),
-        task_type="CAUSAL_LM",
-    )
-    try:
-        model = get_peft_model(base, lora)
-    except ValueError as error:
-        raise ConfigError(f"lora.modules {', '.join(config.lora.modules)}: {error}") from error
-    tuner: Any = model.base_model
-    names = {module.rpartition(".")[2] for module in tuner.targeted_module_names}
-    if without := [m for m in config.lora.modules if m not in names]:
-        raise ConfigError(f"lora.modules: {name!r} has no module {', '.join(without)}; it has {_linear(base)}")
+    model = make_trainable(base, config.adapter, model_name(name), config.model.dtype)
+    check_positions(model, f"model {name!r}")
     model.train()
-    settings = {
-        "base": model_name(name),
-        "native_length": native,
-        "rope_parameters": dict(base.config.rope_parameters),
-        "max_position_embeddings": longest,
-    }
-    return model, settings
+    weights = {"kind": kind, "base_weights": "nf4" if kind == "qlora" else held, "dtype": config.model.dtype}
+    return model, {"base": model_name(name)} | weights | position_settings(own, rope, window)
 
 
 def describe(model: Any, settings: Mapping[str, Any], rows: int) -> str:
     """What is about to be trained, in one line."""
-    trained, weights = model.get_nb_trainable_parameters()
-    rope, native = settings["rope_parameters"], length_name(settings["native_length"])
-    reach = length_name(settings["max_position_embeddings"])
-    yarn = f"YaRN {rope['factor']:g} times {native} to {reach}" if "factor" in rope else f"plain RoPE, {reach}"
     return (
-        f"{settings['base']}: {trained:,} of {weights:,} weights are trained, {model.dtype} on {model.device}; {yarn}; "
+        f"{settings['base']}: {described(model)}, {settings['dtype']} on {model.device}; {describe_positions(settings)}; "
         f"{rows:,} rows of {length_name(settings['length'])}"
-    ).replace("torch.", "")
+    )
 
 
-def _linear(base: Any) -> str:
-    """The names of a model's linear layers."""
-    return ", ".join(sorted({n.rpartition(".")[2] for n, m in base.named_modules() if isinstance(m, torch.nn.Linear)}))
+def of_stage(config: TrainConfig, stage: Stage) -> TrainConfig:
+    """The configuration with the context of a stage. Raises ConfigError if the rows of any stage are longer than its context."""
+    for each in resolve_stages(config):  # of later ones too, before hours are spent on those before
+        if each.length > each.rope_target:
+            need, have = length_name(each.length), length_name(each.rope_target)
+            raise ConfigError(
+                f"stage {each.name}: rows of {need} are longer than its context of {have}; set rope.target={need}"
+            )
+    if stage.rope_target == config.rope.target:
+        return config
+    rope = config.rope.model_copy(update={"target": stage.rope_target, "factor": None})
+    stages = tuple(s.model_copy(update={"rope_target": s.rope_target or config.rope.target}) for s in config.stages)
+    return config.model_copy(update={"rope": rope, "stages": stages})
+
+
+def move_to(model: Any, settings: dict[str, Any], config: TrainConfig, stage: Stage) -> None:
+    """Put a model and its settings into a stage: its context, and the length of its rows."""
+    own = of_stage(config, stage)
+    rope, window = decide_positions(own)
+    positions = position_settings(own, rope, window)
+    if any(settings[key] != positions[key] for key in ("rope_parameters", "max_position_embeddings")):
+        set_rope(model, rope.rope_parameters, rope.max_position_embeddings)
+    settings |= positions | {"length": stage.length}

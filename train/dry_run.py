@@ -1,0 +1,53 @@
+"""What a run would do, from its configuration and the model's shape alone: no rows, no weights, no GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from repo2ctx.config import length_name
+from train.config import TrainConfig
+from train.model import of_stage
+from train.rope import decide_positions
+from train.stages import Stage, resolve_stages
+
+
+def resolved(config: TrainConfig) -> dict[str, Any]:
+    """The configuration with every default, and what follows from it: RoPE of each stage, and its steps and tokens.
+
+    A run of `steps` has about `steps` times `tokens_per_step` tokens, and one of `tokens` about as many steps as that divides
+    into. Raises ConfigError or ModelError for a run that could not start.
+    """
+    found: dict[str, Any] = config.model_dump(mode="json")
+    stages = [_stage(config, stage) for stage in resolve_stages(config)]
+    decided, _ = decide_positions(config)
+    found["rope"] |= {"native": decided.native, "factor": decided.factor, "rope_parameters": decided.rope_parameters}
+    found["stages"] = stages
+    found["steps"] = sum(stage["steps"] for stage in stages)
+    found["tokens"] = sum(stage["tokens"] for stage in stages)
+    found["notes"] = list(decided.notes)
+    return found
+
+
+def _stage(config: TrainConfig, stage: Stage) -> dict[str, Any]:
+    rope, _ = decide_positions(of_stage(config, stage))
+    steps = stage.steps if stage.steps is not None else -(-(stage.tokens or 0) // stage.tokens_per_step)
+    return {
+        "name": stage.name,
+        "length": length_name(stage.length),
+        "mix": [{"path": str(p.path), "length": length_name(p.length), "share": p.share} for p in stage.parts],
+        "ends_after": "steps" if stage.steps is not None else "tokens",
+        "steps": steps,
+        "tokens": stage.tokens if stage.tokens is not None else steps * stage.tokens_per_step,
+        "tokens_per_step": stage.tokens_per_step,
+        "rows_per_step": stage.rows_per_step,
+        "tokens_per_gpu": -(-stage.length // config.launch.gpus),
+        "lr": stage.lr,
+        "warmup_steps": stage.warmup_steps,
+        "schedule": stage.schedule,
+        "rope": {
+            "target": rope.target,
+            "factor": rope.factor,
+            "rope_parameters": rope.rope_parameters,
+            "max_position_embeddings": rope.max_position_embeddings,
+        },
+    }
