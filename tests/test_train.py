@@ -405,6 +405,10 @@ def test_a_base_is_stored_by_its_own_path(config, base, monkeypatch):
         ("optim.rows_per_step=1000000000000", "rows_per_step"),
         ("optim.=1", "expected section.key=value"),
         ("optim", "expected section.key=value"),
+        ("optim..lr=1", "expected section.key=value"),
+        ("stages.0.steps=5", "give stages whole"),
+        ("stages.0={length: 1k}", "give stages whole"),
+        ("optim.betas.0=0.8", "give optim.betas whole"),
         ("optimal.lr=1", "optimal"),
     ],
 )
@@ -413,6 +417,13 @@ def test_overrides_that_cannot_be_used(override, says, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["train.run", "--config", recipe, override, "--dry-run"])
     assert train_run.main() == 2
     assert says in capsys.readouterr().err
+
+
+def test_stages_as_an_override(monkeypatch, capsys):
+    recipe = str(ROOT / "data" / "recipes" / "smollm2-1m.yaml")
+    monkeypatch.setattr("sys.argv", ["train.run", "--config", recipe, "stages=[{length: 64k, steps: 3}]", "--dry-run"])
+    assert train_run.main() == 0
+    assert "length: 64k" in capsys.readouterr().out
 
 
 def test_top_level_overrides(monkeypatch, capsys):

@@ -22,17 +22,20 @@ def _overrides(pairs: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
-        section, dot, key = name.partition(".")
+        keys = name.split(".")
         try:
             value = yaml.safe_load(text)
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise ConfigError(f"{pair!r}: its value is not YAML ({' '.join(str(error).split())[:200]})") from error
-        if not equals or not section or (dot and not key):
+        if not equals or not all(keys):
             raise ConfigError(f"{pair!r}: expected section.key=value, such as optim.steps=100, or seed=1")
-        if dot and isinstance(found.setdefault(section, {}), dict):
-            found[section][key] = value
+        if len(keys) > 2 or (len(keys) == 2 and keys[0] == "stages"):
+            whole = keys[0] if keys[0] == "stages" else ".".join(keys[:2])
+            raise ConfigError(f"{pair!r}: reaches too deep; give {whole} whole, as YAML in one line")
+        if len(keys) == 2 and isinstance(found.setdefault(keys[0], {}), dict):
+            found[keys[0]][keys[1]] = value
         else:
-            found[section] = value
+            found[keys[0]] = value
     return found
 
 
