@@ -565,6 +565,7 @@ def test_a_window_that_training_turned_off_stays_off(base, tmp_path):
     model_options = {"base": str(tmp_path / "mistral"), "device": "cpu", "sliding_window": "off"}
     _, folder = stored(run(tmp_path / "mistral", tmp_path, model=model_options), tmp_path / "adapter")
     assert attention_window(load_tuned(folder).config) is None
+    assert "no attention window: sliding_window off" in (folder / "README.md").read_text()
     settings = read_settings(folder)
     narrow = load_base(str(tmp_path / "mistral"), settings["rope_parameters"], settings["max_position_embeddings"])
     with pytest.raises(ModelError, match="trained without an attention window, but the model's reaches 8 tokens"):

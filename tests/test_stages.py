@@ -196,6 +196,10 @@ def test_a_stage_may_have_a_factor_of_its_own():
         {"length": "32k", "rope_target": "32k"}, {"length": "128k"}, rope={"target": "1m"}, model={"shape": shape}
     )
     assert [stage["rope"]["factor"] for stage in resolved(config)["stages"]] == [4.0, 128.0]
+    short = resolved(
+        with_stages({"length": "4k"}, rope={"target": "1k"}, model={"shape": shape})
+    )  # the base's own reach
+    assert [stage["rope"]["factor"] for stage in short["stages"]] == [1.0]
     with pytest.raises(ConfigError, match=r"rows of 2m are longer than its context of 1m"):
         resolved(with_stages({"length": "2m"}, rope={"target": "1m"}, model={"shape": shape}))
 

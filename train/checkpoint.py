@@ -70,6 +70,7 @@ def _card(settings: Mapping[str, Any]) -> str:
         "qlora": ("A LoRA adapter", ", held in 4 bits (NF4)"),
         "full": ("A model", ""),
     }[kind]
+    window = "    no attention window: sliding_window off\n" if settings.get("sliding_window") == "off" else ""
     where, then = "belongs on a base with", "which PEFT does not set; `repo2ctx.models.load_tuned(DIRECTORY)` does."
     if kind == "full":
         where, then = "has", "in its configuration, so transformers loads it as it is."
@@ -77,7 +78,7 @@ def _card(settings: Mapping[str, Any]) -> str:
         f"---\n{yaml.safe_dump(named | front, sort_keys=False)}---\n\n{what} that summarizes repositories, made by "
         f"repo2ctx from {base}{over} on rows of {settings['length']:,} tokens. It {where}\n\n"
         f"    rope_parameters = {json.dumps(settings['rope_parameters'])}\n"
-        f"    max_position_embeddings = {settings['max_position_embeddings']}\n\n"
+        f"    max_position_embeddings = {settings['max_position_embeddings']}\n{window}\n"
         f"{then} `repo2ctx.json` has the same for programs.\n"
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from repo2ctx.config import length_name
 from train.config import TrainConfig
-from train.model import of_stage
+from train.model import check_lengths, of_stage
 from train.rope import decide_positions
 from train.stages import Stage, resolve_stages
 
@@ -18,6 +18,7 @@ def resolved(config: TrainConfig) -> dict[str, Any]:
     into. Raises ConfigError or ModelError for a run that could not start.
     """
     found: dict[str, Any] = config.model_dump(mode="json")
+    check_lengths(config)
     stages = [_stage(config, stage) for stage in resolve_stages(config)]
     decided, _ = decide_positions(config)
     found["rope"] |= {"native": decided.native, "factor": decided.factor, "rope_parameters": decided.rope_parameters}

@@ -25,6 +25,7 @@ def make_model(config: TrainConfig, stage: Stage | None = None) -> tuple[Any, di
     if config.model.shape is not None:
         check_shape(config)
         config = config.model_copy(update={"model": config.model.model_copy(update={"shape": None})})
+    check_lengths(config)
     own = of_stage(config, stage or resolve_stages(config)[0])
     rope, window = decide_positions(own)
     positions, longest = rope.rope_parameters, rope.max_position_embeddings
@@ -51,14 +52,19 @@ def describe(model: Any, settings: Mapping[str, Any], rows: int) -> str:
     )
 
 
-def of_stage(config: TrainConfig, stage: Stage) -> TrainConfig:
-    """The configuration with the context of a stage. Raises ConfigError if the rows of any stage are longer than its context."""
-    for each in resolve_stages(config):  # of later ones too, before hours are spent on those before
-        if each.length > each.rope_target:
-            need, have = length_name(each.length), length_name(each.rope_target)
+def check_lengths(config: TrainConfig) -> None:
+    """Raise ConfigError if the rows of any stage are longer than its context: before hours are spent on the stages before."""
+    for stage in resolve_stages(config):
+        rope, _ = decide_positions(of_stage(config, stage))
+        if stage.length > (longest := rope.max_position_embeddings):
+            need, have = length_name(stage.length), length_name(longest)
             raise ConfigError(
-                f"stage {each.name}: rows of {need} are longer than its context of {have}; set rope.target={need}"
+                f"stage {stage.name}: rows of {need} are longer than its context of {have}; set rope.target={need}"
             )
+
+
+def of_stage(config: TrainConfig, stage: Stage) -> TrainConfig:
+    """The configuration with the context of a stage."""
     if stage.rope_target == config.rope.target:
         return config
     rope = config.rope.model_copy(update={"target": stage.rope_target, "factor": None})
