@@ -13,9 +13,11 @@ import pytest
 import torch
 from test_train import changed, lines
 from tiny import Silent
+from transformers import LlamaForCausalLM
 
 from repo2ctx.config import BuildConfig
 from repo2ctx.crawl import CrawlOptions
+from repo2ctx.dataset import Dataset
 from repo2ctx.errors import ConfigError, ModelError, Repo2CtxError
 from repo2ctx.models import load_tuned
 from repo2ctx.pipeline import build
@@ -153,23 +155,81 @@ def test_stages_follow_each_other_and_a_run_goes_on_in_any_of_them(both, tmp_pat
         assert [r for r in events(again) if "validation" in r] == [r for r in found if "validation" in r]
 
 
-def test_validation_is_the_loss_of_the_rows_by_a_plain_loop(both):
-    config = changed(both, validation={"rows": 3, "every": 2}, optim={"steps": 2})
-    folder = train(config)
-    (said,) = [r["validation"] for r in events(config.out) if "validation" in r]
-    model = load_tuned(folder).eval()
-    from repo2ctx.dataset import Dataset
-
-    dataset, total, counted = Dataset(config.data.path), 0.0, 0
-    for index in range(min(3, sum(s.rows for s in dataset.shards("packed/1k/validation")))):
-        row = dataset.packed_row("packed/1k/validation", index)
+def plain_loss(model, dataset: Dataset, table: str, rows: int, of_targets: bool = True) -> float:
+    """The mean over target tokens, or over all but the first of each document, of documents read one by one."""
+    total, counted = 0.0, 0
+    for index in range(min(rows, sum(s.rows for s in dataset.shards(table)))):
+        row = dataset.packed_row(table, index)
         for s in row["segments"]:
             ids = torch.tensor(row["input_ids"][s["start"] : s["target_end"]].tolist())
             with torch.no_grad():
                 logp = torch.log_softmax(model(input_ids=ids[None]).logits[0], -1)
-            for t in range(s["target_start"] - s["start"], len(ids)):
+            for t in range(s["target_start"] - s["start"] if of_targets else 1, len(ids)):
                 total, counted = total - logp[t - 1, ids[t]].item(), counted + 1
-    assert said == {"packed/1k/validation": pytest.approx(total / counted, rel=1e-5)}
+    return total / counted
+
+
+def test_validation_is_the_loss_of_the_rows_by_a_plain_loop(both):
+    config = changed(both, validation={"rows": 3, "every": 2}, optim={"steps": 2})
+    folder = train(config)
+    (said,) = [r["validation"] for r in events(config.out) if "validation" in r]
+    plain = plain_loss(load_tuned(folder).eval(), Dataset(config.data.path), "packed/1k/validation", 3)
+    assert said == {"packed/1k/validation": pytest.approx(plain, rel=1e-5)}
+
+
+def test_short_context_is_measured_on_every_token_and_beside_the_base_under_its_own_positions(both, base, capsys):
+    config = changed(both, validation={"rows": 3, "short": "512"}, adapter={"dropout": 0.1}, optim={"steps": 2})
+    folder = train(config)
+    first, last = [r for r in events(config.out) if "validation" in r]
+    assert (first["step"], first["stage"], last["step"]) == (0, "base", 2)
+    short, dataset = "packed/512/validation", Dataset(config.data.path)
+
+    def plain(model) -> dict:
+        found = {
+            short: plain_loss(model, dataset, short, 3),
+            f"{short}/all-tokens": plain_loss(model, dataset, short, 3, False),
+        }
+        return {name: pytest.approx(loss, rel=1e-5) for name, loss in found.items()}
+
+    assert first["validation"] == plain(LlamaForCausalLM.from_pretrained(base).eval())
+    assert last["validation"] == plain(load_tuned(folder).eval()) | {
+        "packed/1k/validation": last["validation"]["packed/1k/validation"]
+    }
+    assert first["validation"] != plain(load_tuned(folder).eval())
+    assert f"(base {first['validation'][short]:.4f})" in capsys.readouterr().err
+
+
+def test_measuring_the_base_changes_nothing_and_is_not_lost(both, tmp_path, monkeypatch):
+    """Also where the run ends in the middle of that, or of its first step."""
+    without = changed(both, validation={"rows": 0}, optim={"steps": 3}, adapter={"dropout": 0.1})
+    train(without)
+    config = changed(without, validation={"rows": 2, "short": "512"}, out=tmp_path / "measured")
+    train(config)
+    assert lines(config.out) == lines(without.out)
+    assert weights(config.out) == weights(without.out)
+    for calls in (1, 2, 5):
+        told = changed(config, out=tmp_path / f"told{calls}")
+        real, left = loop.row_inputs, iter(range(calls, -99, -1))
+
+        def tell(*arguments, left=left, real=real):
+            if next(left) == 0:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return real(*arguments)
+
+        with monkeypatch.context() as patched:
+            patched.setattr("train.validation.row_inputs", tell)
+            patched.setattr("train.loop.row_inputs", tell)
+            with pytest.raises(Interrupted):
+                train(told)
+        train(told)
+        plain = [
+            {k: v for k, v in e.items() if k not in ("seconds", "tokens_per_s", "memory_gb")} for e in events(told.out)
+        ]
+        assert plain == [
+            {k: v for k, v in e.items() if k not in ("seconds", "tokens_per_s", "memory_gb")}
+            for e in events(config.out)
+        ]
+        assert weights(told.out) == weights(config.out)
 
 
 def test_the_best_checkpoint_by_validation_stays(both, monkeypatch):

@@ -33,6 +33,7 @@ from train.memory import told_out_of_memory, used_gb
 from train.metrics import Metrics
 from train.model import describe, make_model, move_to
 from train.output import run_directory
+from train.rope import base_rope, set_rope
 from train.same_tokens import check_tokenizer
 from train.stages import Stage, resolve_stages
 from train.validation import Validation
@@ -108,7 +109,7 @@ class Run:
         )
         self.guard = Guard(config.guard)
         run: dict[str, Any] = {"step": 0, "stage": 0, "stage_step": 0, "stage_tokens": 0, "partial": None}
-        run |= {"validation": None, "due": False}
+        run |= {"validation": None, "due": False, "base": None}
         run |= {"supply": self.supply.state_dict(), "guard": self.guard.state_dict()}
         run |= {"config": config.model_dump(mode="json"), "commit": _commit()}
         run |= {"prompt_version": PROMPT_VERSION, "schema_version": SCHEMA_VERSION}
@@ -147,6 +148,7 @@ class Run:
                 if place is not None:
                     self.metrics.notice(f"going on from {place}")
                 try:
+                    self._measure_base()
                     self._stages()
                 except _EndNow:
                     saved = self._save() if run["step"] or run["partial"] else None
@@ -166,6 +168,21 @@ class Run:
         length = min(_PROBE, row.documents[0])
         inputs = row_inputs((length,), self.model.device, self.config.attention.across_documents)
         check_head(self.model, row.ids_T[:length], inputs, self.config.model.base)
+
+    def _measure_base(self) -> None:
+        """The base's own loss at native length, under its own positions: what each stage's end is compared with."""
+        run = self.state.run
+        if run["base"] is None:
+            own = base_rope(self.config)
+            set_rope(self.model, own.rope_parameters, own.max_position_embeddings)
+            run["base"] = self.validation.short_losses(self.model, self._between)  # nothing is trained yet
+            set_rope(self.model, self.settings["rope_parameters"], self.settings["max_position_embeddings"])
+        if run["step"] == 0 and run["base"]:
+            self.metrics.validated({"step": 0, "stage": "base", "validation": run["base"]})
+
+    def _between(self) -> None:
+        if self.signals.came:
+            raise _EndNow
 
     def _stages(self) -> None:
         run = self.state.run
@@ -242,14 +259,10 @@ class Run:
             return loss.item()
 
     def _validate(self) -> None:
-        def between() -> None:
-            if self.signals.came:
-                raise _EndNow
-
         run = self.state.run
-        losses = self.validation.losses(self.model, run["stage"], between)
+        losses = self.validation.losses(self.model, run["stage"], self._between)
         run |= {"due": False, "validation": next(iter(losses.values()))}
-        self.metrics.validated({"step": run["step"], "stage": self.stage.name, "validation": losses})
+        self.metrics.validated({"step": run["step"], "stage": self.stage.name, "validation": losses}, run["base"])
 
     def _save(self) -> Path:
         place = save_checkpoint(self.checkpoints, self.model, self.tokenizer, self.settings, self.state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -26,7 +27,7 @@ class Metrics:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         kept = []
-        if path.exists():
+        if path.exists() and after:
             kept = [line for line in path.read_text("utf-8").splitlines() if _step(line) <= after]
         write_text(path, "".join(line + "\n" for line in kept))
         self.events = _tensorboard(tensorboard, after) if tensorboard else None
@@ -66,10 +67,14 @@ class Metrics:
             self.task, description=record["stage"], completed=after, state=f"loss {record['loss']:.4f}, {left} left"
         )
 
-    def validated(self, record: dict[str, Any]) -> None:
-        """Record losses on rows that are not trained on: {"step", "stage", "validation": {table: loss}}."""
+    def validated(self, record: dict[str, Any], base: Mapping[str, float] | None = None) -> None:
+        """Record losses on rows that are not trained on: {"step", "stage", "validation": {table: loss}}.
+
+        base: those of the base before training, which are told beside them.
+        """
         self._append(record)
-        losses = ", ".join(f"{table} {loss:.4f}" for table, loss in record["validation"].items())
+        were = {table: f" (base {loss:.4f})" for table, loss in (base or {}).items()}
+        losses = ", ".join(f"{table} {loss:.4f}{were.get(table, '')}" for table, loss in record["validation"].items())
         self.notice(f"step {record['step']:>5}  validation: {losses}")
 
     def _append(self, record: dict[str, Any]) -> None:

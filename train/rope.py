@@ -230,6 +230,12 @@ def decide_positions(config: TrainConfig) -> tuple[Rope, Literal["off"] | None]:
     return replace(rope, notes=rope.notes + notes), window
 
 
+def base_rope(config: TrainConfig) -> Rope:
+    """The RoPE that the base has by itself, with any scaling of its own. Raises ModelError or ConfigError."""
+    section = RopeSection(method="none", native=config.rope.native, native_theta=config.rope.native_theta)
+    return resolve_rope(model_shape(config.model, config.rope), section, config.model.base)
+
+
 def position_settings(config: TrainConfig, rope: Rope, window: Literal["off"] | None) -> dict[str, Any]:
     """What `repo2ctx.json` stores of positions; without it an adapter is read wrongly."""
     return {
