@@ -217,5 +217,5 @@ def test_a_shape_that_is_not_the_bases_is_refused(config, base):
 
 def test_overrides_leave_the_stages():
     recipe = ROOT / "data" / "recipes" / "smollm2-1m.yaml"
-    config = read_config(TrainConfig, recipe, train_run._overrides(["optim.lr=1", "seed=3"]))
+    config = read_config(TrainConfig, recipe, train_run.parse_overrides(["optim.lr=1", "seed=3"]))
     assert (config.optim.lr, config.seed, len(config.stages)) == (1.0, 3, 3)

@@ -33,15 +33,21 @@ def make_model(config: TrainConfig, stage: Stage | None = None) -> tuple[Any, di
     held = "float32" if kind == "full" else config.model.dtype  # of full, it is the weights themselves that are trained
     device = pick_device(config.model.device)
     base = load_base(name, positions, longest, held, device, window, four_bit=kind == "qlora")
+    model = in_training(base, config)
+    weights = {"kind": kind, "base_weights": "nf4" if kind == "qlora" else held, "dtype": config.model.dtype}
+    return model, {"base": model_name(name)} | weights | position_settings(own, rope, window)
+
+
+def in_training(base: Any, config: TrainConfig) -> Any:
+    """A base under its RoPE -> the model in training mode. Raises ModelError or ConfigError for what `make_trainable` refuses."""
     if config.model.checkpointing:
         # transformers has renamed it, and will drop the old name
         enable = getattr(base, "activation_checkpointing_enable", None) or base.gradient_checkpointing_enable
         enable({"use_reentrant": False})
-    model = make_trainable(base, config.adapter, model_name(name), config.model.dtype)
-    check_positions(model, f"model {name!r}")
+    model = make_trainable(base, config.adapter, model_name(config.model.base), config.model.dtype)
+    check_positions(model, f"model {config.model.base!r}")
     model.train()
-    weights = {"kind": kind, "base_weights": "nf4" if kind == "qlora" else held, "dtype": config.model.dtype}
-    return model, {"base": model_name(name)} | weights | position_settings(own, rope, window)
+    return model
 
 
 def describe(model: Any, settings: Mapping[str, Any], rows: int) -> str:

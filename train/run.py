@@ -18,7 +18,8 @@ from repo2ctx.errors import ConfigError, Repo2CtxError
 from train.config import TrainConfig
 
 
-def _overrides(pairs: list[str]) -> dict[str, Any]:
+def parse_overrides(pairs: list[str]) -> dict[str, Any]:
+    """`section.key=value` … -> nested values, each read as YAML. Raises ConfigError."""
     found: dict[str, Any] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
@@ -48,7 +49,7 @@ def main() -> int:
     parser.add_argument("overrides", nargs="*", metavar="section.key=value")
     options = parser.parse_args()
     try:
-        config = read_config(TrainConfig, options.config, _overrides(options.overrides))
+        config = read_config(TrainConfig, options.config, parse_overrides(options.overrides))
         if options.out is not None:
             config = config.model_copy(update={"out": options.out})
         if options.dry_run:
