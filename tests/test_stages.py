@@ -174,13 +174,16 @@ def test_recipes_resolve_without_data_gpu_or_model_files(recipe, monkeypatch, ca
     monkeypatch.setattr("repo2ctx.models.model_source", lambda name: pytest.fail(f"asks for the files of {name}"))
     monkeypatch.setattr("sys.argv", ["train.run", "--config", str(recipe), "--dry-run"])
     assert train_run.main() == 0
-    found = yaml.safe_load(capsys.readouterr().out)
+    printed = capsys.readouterr().out
+    found = yaml.safe_load(printed)
     native, target = found["rope"]["native"], found["rope"]["target"]
     assert found["rope"]["factor"] == target / native
     assert found["tokens"] == sum(stage["tokens"] for stage in found["stages"]) > 0
     assert all(stage["tokens_per_step"] >= parsed(stage["length"]) for stage in found["stages"])
     if "1m" in recipe.stem:
         assert found["rope"]["factor"] == 128.0
+    assert f"\n# rope.factor: {found['rope']['factor']} ({target:,} / {native:,})\n" in printed
+    assert all(f"# stage {stage['name']} " in printed for stage in found["stages"])
     assert list(tmp_path.iterdir()) == []
 
 

@@ -53,9 +53,9 @@ def main() -> int:
         if options.out is not None:
             config = config.model_copy(update={"out": options.out})
         if options.dry_run:
-            from train.dry_run import resolved
+            from train.dry_run import as_text, resolved
 
-            print(yaml.safe_dump(resolved(config), sort_keys=False), end="")
+            print(as_text(resolved(config)), end="")
             return 0
         from train.loop import Interrupted, train
 
