@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from repo2ctx.config import length_name
+from repo2ctx.progress import printable
 from train.config import TrainConfig
 from train.model import check_lengths, of_stage
 from train.rope import decide_positions
@@ -58,16 +59,17 @@ def _stage(config: TrainConfig, stage: Stage) -> dict[str, Any]:
 
 def as_text(found: dict[str, Any]) -> str:
     """What `resolved` gives as YAML, and after it, in comments, the figures that one looks for first."""
-    rope, at_most = found["rope"], max(len(stage["name"]) for stage in found["stages"])
+    rope, at_most = found["rope"], max(len(printable(stage["name"])) for stage in found["stages"])
     why = f" ({rope['target']:,} / {rope['native']:,})" if rope["factor"] * rope["native"] == rope["target"] else ""
     gpus = "one GPU" if found["launch"]["gpus"] == 1 else f"each of {found['launch']['gpus']} GPUs"
     lines = [f"rope.factor: {rope['factor']}{why}"]
     for stage in found["stages"]:
         about = "" if stage["ends_after"] == "steps" else "about "
+        steps = f"{about}{stage['steps']:,} steps"
+        tokens = f"{stage['tokens_per_step']:,} tokens, {stage['tokens']:,} in all"
+        share = f"{stage['tokens_per_gpu']:,} of a row on {gpus}"
         factor = f"; factor {stage['rope']['factor']}" if stage["rope"]["factor"] != rope["factor"] else ""
-        lines.append(
-            f"stage {stage['name']:<{at_most}}  {about}{stage['steps']:,} steps of {stage['tokens_per_step']:,} tokens, "
-            f"{stage['tokens']:,} in all; {stage['tokens_per_gpu']:,} of a row on {gpus}{factor}"
-        )
+        name = printable(stage["name"])
+        lines.append(f"stage {name:<{at_most}}  {steps} of {tokens}; {share}{factor}")
     lines.append(f"all{'':<{at_most + 3}}  {found['steps']:,} steps, {found['tokens']:,} tokens")
     return yaml.safe_dump(found, sort_keys=False) + "".join(f"# {line}\n" for line in lines)
