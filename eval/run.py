@@ -22,6 +22,7 @@ from repo2ctx.config import length_name, parse_length
 from repo2ctx.dataset import Dataset
 from repo2ctx.errors import ModelError, OutputError, Repo2CtxError
 from repo2ctx.models import load_base, load_tuned, model_name, pick_device, read_settings
+from repo2ctx.progress import printable
 from repo2ctx.prompt import PROMPT_VERSION
 from repo2ctx.schema import SPLITS
 from repo2ctx.shards import write_json, write_text
@@ -133,7 +134,7 @@ def main() -> int:
             _can_write(options.out)
         results = evaluate(options.base, options.tuned, options.data, lengths, *how)
     except Repo2CtxError as error:
-        print(*(f"eval: {line}" for line in str(error).splitlines()), sep="\n", file=sys.stderr)
+        print(*(f"eval: {printable(str(problem))}" for problem in error.args), sep="\n", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("eval: interrupted; nothing was written", file=sys.stderr)
@@ -145,7 +146,8 @@ def main() -> int:
             write_json(options.out / "results.json", results)
             write_text(options.out / "results.md", table)
     except OSError as error:
-        print(f"eval: {options.out}: the results above cannot be written ({error})", file=sys.stderr)
+        said = printable(f"{options.out}: the results above cannot be written ({error})")
+        print(f"eval: {said}", file=sys.stderr)
         return 1
     return 0
 

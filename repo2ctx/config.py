@@ -21,6 +21,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from repo2ctx._license_names import canonical
 from repo2ctx.errors import ConfigError
 from repo2ctx.records import OrderMethod, Style
+from repo2ctx.strict_yaml import read_yaml
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20}
 MIN_LENGTH, MAX_LENGTH = 256, 1 << 24
@@ -51,7 +52,8 @@ def length_name(tokens: int) -> str:
     return str(tokens)
 
 
-def _length(value: object) -> int:
+def checked_length(value: object) -> int:
+    """`parse_length` for a field of a configuration, whose error pydantic gives the field's name."""
     if not isinstance(value, str | int) or isinstance(value, bool):
         raise ValueError("expected a length such as 8k, 32k or 1m")
     try:
@@ -72,7 +74,7 @@ def _licenses(value: object) -> object:
 
 def _lengths(value: object) -> object:
     parts: list[Any] = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
-    return tuple(sorted({_length(part) for part in parts}))
+    return tuple(sorted({checked_length(part) for part in parts}))
 
 
 class Section(BaseModel):
@@ -138,7 +140,9 @@ class TeacherConfig(Section):
     """The model that writes summaries, where targets.sources names teacher (`teacher.py`); its endpoint is $OPENAI_BASE_URL."""
 
     model: str = Field("", description="as the endpoint names it; empty: $OPENAI_MODEL")
-    context: Annotated[int, BeforeValidator(_length)] = Field(32 << 10, description="tokens that the model can read")
+    context: Annotated[int, BeforeValidator(checked_length)] = Field(
+        32 << 10, description="tokens that the model can read"
+    )
     max_answer_tokens: int = Field(512, ge=16, le=1 << 16, description="raise it for models that think aloud")
     temperature: float = Field(0.0, ge=0, le=2)
     seed: int = Field(0, ge=0, lt=1 << 31)
@@ -272,7 +276,7 @@ def read_config(model: type[M], path: Path | None, overrides: Mapping[str, Any])
     values: Any = {}
     if path:
         try:
-            values = yaml.safe_load(path.read_text("utf-8")) or {}
+            values = read_yaml(path.read_text("utf-8")) or {}
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read ({error.strerror}); check --config") from error
         except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date or number out of range
@@ -291,12 +295,28 @@ def read_config(model: type[M], path: Path | None, overrides: Mapping[str, Any])
             raise ConfigError(f"{where}: {section} is {str(below)[:100]!r}, and has no {', '.join(options)}")
     try:
         config = model.model_validate(values)
-        json.dumps(config.model_dump(mode="json"), ensure_ascii=False).encode()
-        return config
+        text = json.dumps(plain := config.model_dump(mode="json"), ensure_ascii=False)
+        text.encode()
     except UnicodeEncodeError as error:
         raise ConfigError(f"{where}: a value holds half of a surrogate pair; write the character whole") from error
     except ValidationError as error:
         raise ConfigError(*(f"{where}: {_explain(model, e)}" for e in error.errors())) from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{where}: a value holds itself ({error}); write it out without the anchor") from error
+    if "\\u0000" in text and (place := _holding_nul(plain)):
+        raise ConfigError(f"{where}: {place}: holds a NUL character, which no path or name can; leave it out")
+    return config
+
+
+def _holding_nul(value: Any) -> str | None:
+    """Where a NUL character stands in nested values."""
+    if isinstance(value, str):
+        return "" if "\0" in value else None
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, below in items:
+        if (found := _holding_nul(below)) is not None or (found := _holding_nul(key)) is not None:
+            return f"{key}.{found}".rstrip(".")
+    return None
 
 
 def _explain(model: type[BaseModel], error: Any) -> str:
@@ -305,9 +325,15 @@ def _explain(model: type[BaseModel], error: Any) -> str:
         message = error["msg"].removeprefix("Value error, ")
         return f"{'.'.join(location) or 'configuration'}: {message}"
     for part in location[:-1]:
-        annotation = model.model_fields[part].annotation
-        assert isinstance(annotation, type)
-        model = annotation
+        if part in model.model_fields:  # others are places in a list
+            model = _section_of(model.model_fields[part].annotation) or model
     near = difflib.get_close_matches(location[-1], model.model_fields, 1)
     hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(model.model_fields)}"
     return f"unknown key {'.'.join(location)!r}; {hint}"
+
+
+def _section_of(annotation: Any) -> type[BaseModel] | None:
+    """The section that a field holds, by itself or several of it."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for inner in get_args(annotation) if (found := _section_of(inner))), None)

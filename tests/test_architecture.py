@@ -54,6 +54,8 @@ def test_packages_meet_only_at_files_and_the_shared_modules():
                     "errors",
                     "shards",
                     "tokens",
+                    "progress",
+                    "strict_yaml",
                 ), f"{path} imports {name}"
     for name, found in GRAPH.items():
         assert not {i for i in found if i.split(".")[0] in ("train", "eval", "tests", "benchmarks")}, name

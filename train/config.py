@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from repo2ctx.config import Section, length_name, parse_length
+from repo2ctx.config import Section, checked_length, length_name
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -16,13 +16,15 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 def parse_tokens(value: object) -> int:
     """A number of tokens, with the units of lengths: "500m" is 500 × 1,048,576, and g is 1,024 m."""
     match = re.fullmatch(r"([0-9]{1,15})([kmg]?)", str(value).strip(), re.IGNORECASE | re.ASCII)
-    if not match or isinstance(value, bool):
+    if not match or isinstance(value, bool) or not int(match[1]):
         raise ValueError("expected a number of tokens such as 500m or 2g (k is 1,024)")
     return int(match[1]) * _UNITS[match[2].lower()]
 
 
-Length = Annotated[int, BeforeValidator(parse_length)]
+Length = Annotated[int, BeforeValidator(checked_length)]
 Tokens = Annotated[int, BeforeValidator(parse_tokens)]
+Beta = Annotated[float, Field(ge=0, lt=1)]
+_MOST_STEPS = 1 << 40
 
 
 class ModelSection(Section):
@@ -70,7 +72,7 @@ class RopeSection(Section):
     native_theta: float | None = Field(
         None, gt=0, description="the base's own frequency, where its config names none; refused if it names another"
     )
-    factor: float | None = Field(None, gt=0, description="never needed; refused unless it is target / native")
+    factor: float | None = Field(None, gt=0, le=1e6, description="never needed; refused unless it is target / native")
     theta: float | None = Field(None, gt=0, description="of method theta: the new base frequency")
     beta_fast: float = Field(
         32.0, gt=0, description="of yarn: turns within the native length from which a frequency is kept"
@@ -110,7 +112,7 @@ class AdapterSection(Section):
         "where what follows plays no part",
     )
     r: int = Field(16, gt=0, le=8192)
-    alpha: int = Field(32, gt=0)
+    alpha: int = Field(32, gt=0, le=1 << 20)
     dropout: float = Field(0.0, ge=0, lt=1)
     modules: Literal["attention", "all"] | Annotated[tuple[str, ...], Field(min_length=1)] = Field(
         "attention", description="attention projections, all linear layers but the head, or a list of names"
@@ -131,8 +133,8 @@ class AttentionSection(Section):
 class LossSection(Section):
     """Which tokens count (`train.loss`)."""
 
-    target_weight: float = Field(1.0, gt=0)
-    context_weight: float = Field(0.0, ge=0, description="1 counts every token alike, 0 the target's only")
+    target_weight: float = Field(1.0, ge=1e-6, le=1e6)
+    context_weight: float = Field(0.0, ge=0, le=1e6, description="1 counts every token alike, 0 the target's only")
     chunk: int = Field(2048, gt=0, description="positions that are projected to the vocabulary at once")
 
 
@@ -140,13 +142,13 @@ class OptimSection(Section):
     """AdamW with linear warm-up, and what follows it; a stage may have some of these of its own."""
 
     lr: float = Field(2e-4, gt=0, le=10)
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[Beta, Beta] = (0.9, 0.999)
     weight_decay: float = Field(0.0, ge=0)
-    warmup_steps: int = Field(2, ge=0)
+    warmup_steps: int = Field(2, ge=0, le=_MOST_STEPS)
     schedule: Literal["cosine", "linear", "constant"] = "cosine"
     final: float = Field(0.1, ge=0, le=1, description="the share of lr that is left at a stage's end")
     clip_norm: float = Field(1.0, gt=0)
-    steps: int = Field(15, gt=0)
+    steps: int = Field(15, gt=0, le=_MOST_STEPS)
     rows_per_step: int = Field(1, gt=0, le=1 << 20)
 
 
@@ -164,14 +166,14 @@ class StageSection(Section):
     length: Length
     name: str | None = None
     mix: tuple[MixPart, ...] = Field((), description="shares by tokens; empty: rows of `length` alone")
-    steps: int | None = Field(None, gt=0)
+    steps: int | None = Field(None, gt=0, le=_MOST_STEPS)
     tokens: Tokens | None = Field(
         None, description="instead of steps: 500m, say; the stage ends with the step that reaches it"
     )
     rope_target: Length | None = Field(None, description="a factor of this stage's own; None: that of rope.target")
     rows_per_step: int | None = Field(None, gt=0, le=1 << 20)
     lr: float | None = Field(None, gt=0, le=10)
-    warmup_steps: int | None = Field(None, ge=0)
+    warmup_steps: int | None = Field(None, ge=0, le=_MOST_STEPS)
     schedule: Literal["cosine", "linear", "constant"] | None = None
 
 
@@ -199,7 +201,7 @@ class GuardSection(Section):
     not_finite: Literal["stop", "skip"] = "stop"
     spike: Literal["ignore", "skip", "stop"] = "ignore"
     spike_factor: float = Field(4.0, gt=1, description="times the median gradient norm of the last spike_window steps")
-    spike_window: int = Field(32, gt=1)
+    spike_window: int = Field(32, gt=1, le=1 << 20)
     most_skipped: int = Field(10, gt=0, description="steps in a row, after which the run stops")
 
 

@@ -10,8 +10,10 @@ from types import TracebackType
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from repo2ctx.progress import printable
 from repo2ctx.shards import write_text
 
 _RECENT = 0.2  # the weight of the newest step in the speed that the time left is told by
@@ -64,7 +66,10 @@ class Metrics:
             f"{record['memory_gb']:.1f} GB  {left} left{skipped}"
         )
         self.bar.update(
-            self.task, description=record["stage"], completed=after, state=f"loss {record['loss']:.4f}, {left} left"
+            self.task,
+            description=escape(printable(record["stage"])),
+            completed=after,
+            state=f"loss {record['loss']:.4f}, {left} left",
         )
 
     def validated(self, record: dict[str, Any], base: Mapping[str, float] | None = None) -> None:
@@ -100,7 +105,7 @@ class Metrics:
     def notice(self, text: str) -> None:
         """Say something without disturbing the bar."""
         try:
-            self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+            self.console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
         except BrokenPipeError:  # who was told has gone; the training goes on
             self.console.quiet = True
 

@@ -15,17 +15,20 @@ import yaml
 
 from repo2ctx.config import read_config
 from repo2ctx.errors import ConfigError, Repo2CtxError
+from repo2ctx.progress import printable
+from repo2ctx.strict_yaml import read_yaml
 from train.config import TrainConfig
 
 
 def parse_overrides(pairs: list[str]) -> dict[str, Any]:
     """`section.key=value` … -> nested values, each read as YAML. Raises ConfigError."""
     found: dict[str, Any] = {}
+    names: list[str] = []
     for pair in pairs:
         name, equals, text = pair.partition("=")
         keys = name.split(".")
         try:
-            value = yaml.safe_load(text)
+            value = read_yaml(text)
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise ConfigError(f"{pair!r}: its value is not YAML ({' '.join(str(error).split())[:200]})") from error
         if not equals or not all(keys):
@@ -33,6 +36,9 @@ def parse_overrides(pairs: list[str]) -> dict[str, Any]:
         if len(keys) > 2 or (len(keys) == 2 and keys[0] == "stages"):
             whole = keys[0] if keys[0] == "stages" else ".".join(keys[:2])
             raise ConfigError(f"{pair!r}: reaches too deep; give {whole} whole, as YAML in one line")
+        if twice := next((n for n in names if f"{n}.".startswith(f"{name}.") or f"{name}.".startswith(f"{n}.")), None):
+            raise ConfigError(f"{pair!r}: {twice} was given before it; leave one out")
+        names.append(name)
         if len(keys) == 2 and isinstance(found.setdefault(keys[0], {}), dict):
             found[keys[0]][keys[1]] = value
         else:
@@ -60,16 +66,16 @@ def main() -> int:
         from train.loop import Interrupted, train
 
         try:
-            print(train(config))
+            print(printable(str(train(config))))
         except Interrupted as ended:
-            print(f"train: {ended}; run the same command again to go on", file=sys.stderr)
+            print(f"train: {printable(str(ended))}; run the same command again to go on", file=sys.stderr)
             return 0 if ended.signum == signal.SIGTERM else 130
         return 0
     except Repo2CtxError as error:
-        print(*(f"train: {line}" for line in str(error).splitlines()), sep="\n", file=sys.stderr)
+        print(*(f"train: {printable(str(problem))}" for problem in error.args), sep="\n", file=sys.stderr)
         return error.exit_code
     except OSError as error:
-        print(f"train: {error}; mend that, and run the same command again to go on", file=sys.stderr)
+        print(f"train: {printable(str(error))}; mend that, and run the same command again to go on", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("train: interrupted; run the same command again to go on from the newest checkpoint", file=sys.stderr)
