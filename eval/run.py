@@ -21,7 +21,7 @@ from repo2ctx import __version__
 from repo2ctx.config import length_name, parse_length
 from repo2ctx.dataset import Dataset
 from repo2ctx.errors import ModelError, OutputError, Repo2CtxError
-from repo2ctx.models import load_base, load_tuned, model_name, pick_device, read_settings
+from repo2ctx.models import check_vocabulary, load_base, load_tuned, model_name, pick_device, read_settings
 from repo2ctx.progress import printable
 from repo2ctx.prompt import PROMPT_VERSION
 from repo2ctx.schema import SPLITS
@@ -56,6 +56,8 @@ def evaluate(
     for name in ("base", "tuned"):
         model = load_base(base, dtype=dtype, device=device) if name == "base" else load_tuned(tuned, dtype, device)
         model.eval()
+        for table in {f"packed/{length_name(n)}/{s}" for n in lengths for s in SPLITS}:
+            check_vocabulary(model, dataset.id_range(table), f"{data}, {table}")
         for length in lengths:
             print(f"{name}, {length_name(length)}: {len(sets[length])} targets", file=sys.stderr, flush=True)
             scores = likelihood(model, sets[length], spare[length])

@@ -99,6 +99,15 @@ class Dataset:
             raise IndexError(f"{table} has no row {index}") from error
         return packed_row(batch, place)
 
+    def id_range(self, table: str) -> tuple[int, int]:
+        """The smallest and the largest id in a packed table's rows; all of them are read. (0, 0) without any."""
+        found = [
+            (int(ids.min()), int(ids.max()))
+            for batch in self.batches(table, ("input_ids",))
+            if len(ids := batch.column("input_ids").flatten().to_numpy())
+        ]
+        return min((low for low, _ in found), default=0), max((high for _, high in found), default=0)
+
     def check_sizes(self, tables: Iterable[str]) -> None:
         """Raise OutputError unless every shard of these tables is there, whole in size."""
         for table in tables:

@@ -118,6 +118,17 @@ def load_base(
     return model if four_bit else model.to(device)
 
 
+def check_vocabulary(model: Any, ids: tuple[int, int], where: str) -> None:
+    """Raise ModelError for ids that a live model has no embedding of: a GPU would end the process. ids: the smallest and the
+    largest; where: what holds them."""
+    size = model.get_input_embeddings().num_embeddings
+    if wrong := next((i for i in ids if not 0 <= i < size), None):
+        raise ModelError(
+            f"{where}: holds token id {wrong:,}, but {model.config.name_or_path!r} has {size:,} embeddings; its tokenizer.json "
+            "belongs to another model, or its vocabulary was cut: get it whole"
+        )
+
+
 def _four_bit(name: str, dtype: str, device: str) -> dict[str, Any]:
     """What transformers is told for QLoRA's weights: NormalFloat 4, its scales quantized too (arXiv:2305.14314)."""
     way = "train with adapter.kind=lora, or load the plain base"

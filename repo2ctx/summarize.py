@@ -18,6 +18,7 @@ from repo2ctx.fitting import Size, fit_documents
 from repo2ctx.models import (
     SETTINGS,
     SMOLLM2,
+    check_vocabulary,
     load_base,
     load_shape,
     load_tuned,
@@ -78,6 +79,8 @@ def summarize(
     dtype = "float32" if device == "cpu" else "bfloat16"
     reporter.notice(f"{model} reads {len(context['input_ids']):,} tokens of {len(used):,} files on {device}")
     loaded = (load_tuned(tuned, dtype, device) if tuned else load_base(model, dtype=dtype, device=device)).eval()
+    ids = context["input_ids"]
+    check_vocabulary(loaded, (int(ids.min()), int(ids.max())), f"{path}, as tokens")
     reporter.stage("tokens", answer)
     made = _generate(loaded, context["input_ids"], answer, tokenizer, style, reporter)
     text = tokenizer.decode([t for t in made if t != tokenizer.eos]).strip()

@@ -1,5 +1,7 @@
 """What a person, a file or a terminal can do to `train.run` and `eval.run`: everything is told in one line, and nothing guessed."""
 
+import json
+import math
 import os
 import pty
 import subprocess
@@ -7,14 +9,21 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 from test_train import changed
+from tiny import Silent, tiny_shape
+from transformers import LlamaForCausalLM
 
 from eval import run as eval_run
+from eval.run import evaluate
 from repo2ctx.config import read_config
-from repo2ctx.errors import ConfigError
+from repo2ctx.errors import ConfigError, ModelError
+from repo2ctx.summarize import summarize
 from train import run as train_run
 from train.config import TrainConfig
+from train.dry_run import resolved
+from train.loop import train
 
 ROOT = Path(__file__).parents[1]
 WHOLE = "data: {path: x, length: 1k}\nout: y\n"
@@ -161,3 +170,40 @@ def test_nothing_in_a_recipe_steers_the_bar(config):
     assert b"[/red]\\x1b]0;owned\\x07" in said
     assert b"\x1b]0;" not in said
     assert b"\x07" not in said
+
+
+@pytest.mark.parametrize("kind", ["lora", "full"])
+def test_a_base_with_fewer_embeddings_than_the_rows_have_ids(config, base, made, tmp_path, kind):
+    """Its tokenizer is another model's: the CPU would raise an IndexError, a GPU end the process."""
+    whole = changed(config, adapter={"kind": kind}, optim={"steps": 1})
+    tuned = train(whole)
+    says = r"token id \d+, but .* has 100 embeddings"
+    torch.manual_seed(0)
+    LlamaForCausalLM(tiny_shape(vocab_size=100)).save_pretrained(base)
+    with pytest.raises(ModelError, match=rf"packed/1k/train: holds {says}"):
+        train(changed(whole, out=tmp_path / "cut"))
+    if kind == "lora":  # full has its own embeddings
+        with pytest.raises(ModelError, match=says):
+            evaluate(str(base), tuned, config.data.path, [1024], "train", "float32", "cpu")
+    with pytest.raises(ModelError, match=says):
+        summarize(made / "repo1", str(base), "line", 512, 8, Silent())
+
+
+def test_a_shape_whose_numbers_cannot_be(config, base):
+    shape = json.loads((base / "config.json").read_text())
+    plain = {"rope_type": "default", "rope_theta": 1e4}
+    yarn = plain | {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}
+    for change, says in [
+        ({"max_position_embeddings": 0}, "max_position_embeddings 0"),
+        ({"max_position_embeddings": -1}, "max_position_embeddings -1"),
+        ({"rope_parameters": plain | {"rope_theta": -5}}, "rope_theta -5"),
+        ({"rope_parameters": plain | {"rope_theta": math.nan}}, "rope_theta nan"),
+        ({"rope_parameters": plain | {"partial_rotary_factor": 0}}, "partial_rotary_factor 0"),
+        ({"rope_parameters": yarn | {"factor": "x"}}, "factor 'x'"),
+        ({"rope_parameters": yarn | {"factor": 0}}, "factor 0"),
+    ]:
+        with pytest.raises(ModelError, match=f"{says}, no number above 0; mend it"):
+            resolved(changed(config, model={"shape": shape | change}))
+    (base / "deep.json").write_text("[" * 100_000)
+    with pytest.raises(ConfigError, match="is not JSON"):
+        resolved(changed(config, model={"shape": str(base / "deep.json")}))

@@ -19,7 +19,7 @@ import torch
 
 from repo2ctx.config import TokensConfig
 from repo2ctx.errors import ConfigError, Repo2CtxError
-from repo2ctx.models import tokenizer_files
+from repo2ctx.models import check_vocabulary, tokenizer_files
 from repo2ctx.prompt import PROMPT_VERSION
 from repo2ctx.schema import SCHEMA_VERSION
 from repo2ctx.tokens import load_tokenizer
@@ -95,6 +95,8 @@ class Run:
         self.tokenizer = tokenizer_files(config.model.base)
         chat, fingerprint = self._check_rows()
         self.model, self.settings = make_model(config, self.stages[0])
+        for dataset, table in [*self.supply.tables(), *self.validation.tables()]:
+            check_vocabulary(self.model, dataset.id_range(table), f"{dataset.out}, {table}")
         self.attention = use(self.model, config.attention.path, dtype=getattr(torch, config.model.dtype))
         self.settings |= {
             "prompt_version": PROMPT_VERSION,

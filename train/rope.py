@@ -30,6 +30,12 @@ from train.shape import model_shape
 # Architectures whose config.json says another length than they were trained on: (model_type, said) -> trained, by the model card
 _TRAINED = {("qwen3", 40960): 32768, ("qwen3_moe", 40960): 32768}
 
+# of `rope_parameters`; transformers only warns of wrong ones
+_NUMBERS = (
+    "rope_theta", "factor", "original_max_position_embeddings", "partial_rotary_factor", "attention_factor", "beta_fast",
+    "beta_slow", "low_freq_factor", "high_freq_factor",
+)  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Rope:
@@ -95,6 +101,10 @@ def _own_rope(shape: Any, name: str) -> dict[str, Any]:
         raise ModelError(f"model {name!r}: has RoPE of type {kind}; known are {known}; take another base")
     if not given.get("rope_theta"):
         raise ModelError(f"model {name!r}: names no rope_theta; add the base's own to its config.json")
+    numbers = {"max_position_embeddings": shape.max_position_embeddings} | {k: given.get(k) for k in _NUMBERS}
+    for key, value in numbers.items():
+        if value is not None and not (type(value) in (int, float) and math.isfinite(value) and value > 0):
+            raise ModelError(f"model {name!r}: has {key} {value!r}, no number above 0; mend it in its config.json")
     if given.get("mscale") or given.get("mscale_all_dim"):
         raise ModelError(
             f"model {name!r}: has an attention temperature of its own (mscale), which is not extended; take another base"

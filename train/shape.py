@@ -54,7 +54,7 @@ def _read(given: Mapping[str, Any] | Path) -> Mapping[str, Any]:
         raise ConfigError(
             f"model.shape: {path} cannot be read ({error.strerror}); give a model's config.json"
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"model.shape: {path} is not JSON ({error}); give a model's config.json") from error
     if not isinstance(values, dict):
         raise ConfigError(f"model.shape: {path} holds a {type(values).__name__}; give a model's config.json")
