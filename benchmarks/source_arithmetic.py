@@ -117,8 +117,8 @@ def parallel() -> list[str]:
     ring = local * 2 * KV_HEADS * HEAD * 2 * others
     return [
         f"{M:,} tokens on {GPUS} GPUs: {local:,} tokens each; {HEADS} query heads and {KV_HEADS} key-value heads of {HEAD}, bf16",
-        f"Ulysses: q, k, v and the output, {traded} heads, {others}/{GPUS} sent: {ulysses / 1e9:.2f} GB a layer",
-        f"ring: k and v, {2 * KV_HEADS} heads, passed on {others} times: {ring / 1e9:.2f} GB a layer",
+        f"Ulysses: q, k, v and the output, {traded} heads, {others}/{GPUS} sent: {ulysses / 1e9:.2f} GB a layer and GPU, forward",
+        f"ring: k and v, {2 * KV_HEADS} heads, passed on {others} times: {ring / 1e9:.2f} GB a layer and GPU, forward",
         f"GPUs at most: Ulysses {HEADS}, one a query head; ring: as many as there are tokens to share",
     ]
 
@@ -182,10 +182,10 @@ def two_days() -> list[str]:
         f"{GPUS} A100 at their peak of 312 TFLOP/s                                 = {GPUS * A100 / 1e15:.3f} PFLOP/s",
         f"days at 100% of the peak: {days(full, 1):.1f}; at {USED:.0%}: {days(full, USED):.1f}; at 38%: {days(full, 0.38):.1f}; "
         f"at 72%: {days(full, 0.72):.1f}",
+        f"to be done in 2 days: {days(full, 1) / 2:.1f} times the peak",
         f"attention is {s['attention'] / s['forward']:.0%} of the forward pass",
         f"LoRA of rank 16 on q, k, v, o has {lora(16) / matrices():.1%} of these weights",
         f"days at 100% with nothing recomputed, and 2 x forward for attention's backward: {days(s['floor'], 1):.1f}",
-        f"to be done in 2 days: {days(full, 1) / 2:.1f} times the peak",
         f"rows of 32 documents of 32K that do not see each other: {docs['full recompute'] / 1e15:.1f} PFLOP a step, "
         f"{days(docs['full recompute'], USED):.1f} days at {USED:.0%}",
     ]

@@ -270,6 +270,8 @@ M = TypeVar("M", bound=BaseModel)
 def read_config(model: type[M], path: Path | None, overrides: Mapping[str, Any]) -> M:
     """A configuration of sections, from a YAML file and overrides: section -> {key: value}, or a top-level key -> its value.
 
+    Of a section that is a list, keys are places in it, each with {key: value} or a new value; None takes that item out.
+
     Raises ConfigError for a file that cannot be read, an unknown key (naming the nearest), or a bad value.
     """
     where = str(path) if path else "options"
@@ -289,6 +291,8 @@ def read_config(model: type[M], path: Path | None, overrides: Mapping[str, Any])
         below = values.get(section) or {}
         if not isinstance(options, dict):
             values[section] = options
+        elif options and isinstance(below, list):
+            values[section] = _into_list(below, options, f"{where}: {section}")
         elif options and isinstance(below, dict):
             values[section] = {**below, **options}
         elif options and section in model.model_fields:
@@ -308,6 +312,21 @@ def read_config(model: type[M], path: Path | None, overrides: Mapping[str, Any])
     return config
 
 
+def _into_list(items: list[Any], options: Mapping[str, Any], where: str) -> list[Any]:
+    """A list with some of its items changed or left out."""
+    found = dict(enumerate(items))
+    for place, value in options.items():
+        number = int(place) if place.isdecimal() and len(place) < 6 else -1
+        if number not in found:
+            raise ConfigError(f"{where} has no {place}; it has {len(items)}, from 0 to {len(items) - 1}")
+        item = found[number]
+        if value is None:
+            del found[number]
+        else:
+            found[number] = {**item, **value} if isinstance(item, dict) and isinstance(value, dict) else value
+    return list(found.values())
+
+
 def _holding_nul(value: Any) -> str | None:
     """Where a NUL character stands in nested values."""
     if isinstance(value, str):
@@ -322,8 +341,10 @@ def _holding_nul(value: Any) -> str | None:
 def _explain(model: type[BaseModel], error: Any) -> str:
     location = [str(part) for part in error["loc"]]
     if error["type"] != "extra_forbidden":
-        message = error["msg"].removeprefix("Value error, ")
-        return f"{'.'.join(location) or 'configuration'}: {message}"
+        message, given = error["msg"].removeprefix("Value error, "), error["input"]
+        # our own messages say what was given, and of a whole section it is too much
+        said = "" if error["type"] == "value_error" or isinstance(given, dict | list) else f", not {str(given)[:100]!r}"
+        return f"{'.'.join(location) or 'configuration'}: {message}{said}"
     for part in location[:-1]:
         if part in model.model_fields:  # others are places in a list
             model = _section_of(model.model_fields[part].annotation) or model

@@ -167,8 +167,22 @@ def tokenizer_files(name: str) -> list[Path]:
         if place is not None:
             found.append(Path(place))
         elif file == _TOKENIZER_FILES[0]:
+            _must_exist(name)
             raise ModelError(f"model {name!r}: has no {file}; save its fast tokenizer there")
     return found
+
+
+def _must_exist(name: str) -> None:
+    """Raise ModelError if there is no model of that name at all, as far as can be seen from here."""
+    from transformers.utils.hub import cached_file
+
+    try:
+        cached_file(model_source(name), "config.json")
+    except OSError as error:
+        raise ModelError(
+            f"model {name!r}: is no directory, and the Hugging Face Hub does not give it ({_first_line(error)}); "
+            f"give {SMOLLM2}, a directory, or a Hub name"
+        ) from error
 
 
 @contextmanager

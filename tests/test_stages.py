@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 from test_train import changed
+from tiny import Silent
 
 from repo2ctx.config import read_config
 from repo2ctx.errors import ConfigError, Repo2CtxError
+from repo2ctx.repack import repack
 from train import run as train_run
 from train.batches import Supply
 from train.config import GuardSection, LossSection, TrainConfig
@@ -93,6 +95,22 @@ def test_a_step_draws_rows_until_their_lengths_add_up(data):
     )
     supply = Supply(stages, LossSection(), 0)
     assert [len(supply.step(stage)) for _ in range(3)] == [4, 4, 4]
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_steps_of_a_mix_have_their_tokens_on_average(data, share):
+    """What one step has too much, the next has too little; none is without a row."""
+    repack(data, [512], None, False, 1, None, Silent())
+    parts = [{"length": "1k", "share": share}, {"length": "512", "share": 1 - share}]
+    section = {"length": "1k", "mix": parts, "rows_per_step": 1}
+    (stage,) = stages = resolve_stages(with_stages(section, data={"path": str(data)}))
+    supply = Supply(stages, LossSection(), 0)
+    total = 0
+    for step in range(1, 60):
+        rows = supply.step(stage)
+        assert rows
+        total += sum(1024 if "/1k/" in row.name else 512 for row in rows)
+        assert 0 <= total - step * 1024 < 1024
 
 
 def test_the_rows_of_a_resumed_run_are_those_that_follow(data, tmp_path):
@@ -216,6 +234,40 @@ def test_a_shape_that_is_not_the_bases_is_refused(config, base):
         check_shape(
             changed(config, model={"shape": {**own, "rope_parameters": {"rope_type": "default", "rope_theta": 5e5}}})
         )
+
+
+def test_overrides_of_one_stage():
+    recipe = ROOT / "data" / "recipes" / "smollm2-1m.yaml"
+
+    def read(*pairs):
+        return read_config(TrainConfig, recipe, train_run.parse_overrides(list(pairs)))
+
+    before = read().stages
+    config = read("stages.0.steps=7", "stages.0.lr=1e-3", "stages.2=null")
+    assert (config.stages[0].steps, config.stages[0].lr, config.stages[0].mix) == (7, 1e-3, before[0].mix)
+    assert config.stages[1:] == before[1:2]
+    assert read("stages.1={length: 64k}").stages[1].length == 65536
+    for pair, says in (
+        ("stages.3.steps=1", "stages has no 3; it has 3, from 0 to 2"),
+        ("stages.-1.steps=1", "stages are numbered"),
+        ("stages.first.steps=1", "stages are numbered"),
+        ("stages.0.mix.0=1", "reaches too deep; give stages.0.mix whole"),
+        ("stages.0.step=1", "did you mean 'steps'"),
+    ):
+        with pytest.raises(ConfigError, match=says):
+            read(pair)
+
+
+def test_what_the_plan_says_and_one_process_does_not_do():
+    shape = {"model_type": "llama", "max_position_embeddings": 8192, "rope_theta": 5e5}
+    found = resolved(with_stages({"length": "1k", "steps": 3}, rope={"target": "4k"}, model={"shape": shape}))
+    assert found["notes"] == ["rope.target 4k is within the native 8k: nothing is scaled"]
+    assert "steps" not in found["optim"]
+    found = resolved(with_stages({"length": "1k"}, rope={"target": "1m"}, model={"shape": shape}, launch={"gpus": 8}))
+    assert found["notes"] == [
+        "launch.gpus 8 is a plan, of rows split over them; this process trains on one device, whole rows"
+    ]
+    assert found["optim"]["steps"] == 15
 
 
 def test_overrides_leave_the_stages():

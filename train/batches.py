@@ -71,6 +71,7 @@ class Supply:
                 self.datasets[path].check(part.table)
         self.taken = dict.fromkeys(self.readers, 0)  # rows, of the run
         self.given = dict.fromkeys(self.readers, 0)  # tokens, of this stage
+        self.over = 0  # by how much the rows drawn in this stage go beyond its steps so far, by their lengths
 
     @property
     def digest(self) -> dict[str, str]:
@@ -85,16 +86,18 @@ class Supply:
     def begin(self) -> None:
         """A stage begins: its shares are counted from here."""
         self.given = dict.fromkeys(self.readers, 0)
+        self.over = 0
 
     def step(self, stage: Stage) -> list[TrainingRow]:
-        """The rows of the next step."""
+        """The rows of the next step: at least one, since what the steps before drew too much is less than a row."""
         rows: list[TrainingRow] = []
-        drawn = 0
-        while drawn < stage.rows_per_step * stage.length:
+        drawn = self.over
+        while drawn < stage.tokens_per_step:
             part = min(stage.parts, key=lambda part: self.given[_key(part)] / part.share)
             row = self._next(part)
             rows.append(row)
             drawn += part.length
+        self.over = drawn - stage.tokens_per_step
         if not any(len(row.positions_P) for row in rows):
             raise ConfigError(f"{rows[0].name}: no token of the step counts; look at the rows with `repo2ctx verify`")
         return rows
@@ -121,10 +124,12 @@ class Supply:
         return sum(self.readers[_key(part)].rows for part in stage.parts)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"taken": dict(self.taken), "given": dict(self.given)}
+        return {"taken": dict(self.taken), "given": dict(self.given), "over": self.over}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.taken, self.given = dict(state["taken"]), dict(state["given"])
+        if "over" not in state:
+            raise ConfigError("the checkpoint is of an earlier version, which drew rows otherwise; give another `out`")
+        self.taken, self.given, self.over = dict(state["taken"]), dict(state["given"]), state["over"]
 
 
 def _key(part: Part) -> str:

@@ -55,6 +55,9 @@ def _write_adapter(model: Any, tokenizer: Sequence[Path], settings: Mapping[str,
     (folder / "README.md").write_text(_card(settings), "utf-8")
     for file in tokenizer:
         shutil.copyfile(file, folder / file.name)
+    readable = (folder / "README.md").stat().st_mode
+    for file in folder.iterdir():  # safetensors writes what its owner alone may read
+        file.chmod(readable)
 
 
 def _card(settings: Mapping[str, Any]) -> str:

@@ -201,7 +201,9 @@ class GuardSection(Section):
     not_finite: Literal["stop", "skip"] = "stop"
     spike: Literal["ignore", "skip", "stop"] = "ignore"
     spike_factor: float = Field(4.0, gt=1, description="times the median gradient norm of the last spike_window steps")
-    spike_window: int = Field(32, gt=1, le=1 << 20)
+    spike_window: int = Field(
+        32, gt=1, le=1 << 20, description="steps; before so many have been made, none counts as a spike"
+    )
     most_skipped: int = Field(10, gt=0, description="steps in a row, after which the run stops")
 
 

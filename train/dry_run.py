@@ -28,8 +28,18 @@ def resolved(config: TrainConfig) -> dict[str, Any]:
     found["stages"] = stages
     found["steps"] = sum(stage["steps"] for stage in stages)
     found["tokens"] = sum(stage["tokens"] for stage in stages)
-    found["notes"] = list(decided.notes)
+    found["notes"] = [*decided.notes, *plan_notes(config)]
+    if all(section.steps or section.tokens for section in config.stages) and config.stages:
+        del found["optim"]["steps"]  # of no stage
     return found
+
+
+def plan_notes(config: TrainConfig) -> list[str]:
+    """What the plan says and one process does not do."""
+    gpus = config.launch.gpus
+    if gpus == 1:
+        return []
+    return [f"launch.gpus {gpus} is a plan, of rows split over them; this process trains on one device, whole rows"]
 
 
 def _stage(config: TrainConfig, stage: Stage) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from train.attention import row_inputs, use
 from train.batches import Supply, TrainingRow
 from train.checkpoint import RunState, load_checkpoint, newest, prune, save_adapter, save_checkpoint
 from train.config import TrainConfig
+from train.dry_run import plan_notes
 from train.guard import Guard
 from train.loss import check_head, loss_sum
 from train.memory import told_out_of_memory, used_gb
@@ -143,9 +144,14 @@ class Run:
             if place is not None:
                 self._go_on_from(place)
             run = self.state.run
-            with Metrics(out / "metrics.jsonl", run["step"], out / "tensorboard") as self.metrics:
+            stages, ended = [stage.name for stage in self.stages], self._ended() and (out / "model").is_dir()
+            board = None if ended else out / "tensorboard"
+            with Metrics(out / "metrics.jsonl", run["step"], board, stages) as self.metrics:
+                if ended:
+                    self.metrics.notice(f"step {run['step']} was the last: nothing is left to train")
+                    return out / "model"
                 rows = self.supply.count(self.stage)
-                self.metrics.notice(describe(self.model, self.settings, rows))
+                self.metrics.notice("; ".join([describe(self.model, self.settings, rows), *plan_notes(config)]))
                 self._check_head()
                 if place is not None:
                     self.metrics.notice(f"going on from {place}")
@@ -157,6 +163,11 @@ class Run:
                     raise Interrupted(self.signals.came or signal.SIGTERM, saved) from None
             save_adapter(self.model, self.tokenizer, self.settings, out / "model")
         return out / "model"
+
+    def _ended(self) -> bool:
+        run = self.state.run
+        done = self.stage.progress(run["stage_step"], run["stage_tokens"]) >= 1
+        return done and run["stage"] + 1 == len(self.stages) and not run["due"]
 
     def _go_on_from(self, place: Path) -> None:
         load_checkpoint(place, self.model, self.state)

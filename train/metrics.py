@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -23,10 +23,11 @@ class Metrics:
     """Appends a line per event to `path` and shows it; use as a context manager.
 
     On resume, lines after the checkpoint's step are dropped: those steps are made again. tensorboard: the folder of its events.
+    stages: the names of all, to tell which of them is at work.
     """
 
-    def __init__(self, path: Path, after: int, tensorboard: Path | None = None):
-        self.path = path
+    def __init__(self, path: Path, after: int, tensorboard: Path | None = None, stages: Sequence[str] = ()):
+        self.path, self.stages = path, stages
         path.parent.mkdir(parents=True, exist_ok=True)
         kept = []
         if path.exists() and after:
@@ -38,6 +39,7 @@ class Metrics:
             TextColumn("{task.description:>12}"),
             BarColumn(),
             TextColumn("{task.percentage:>3.0f}%"),
+            TextColumn("after"),
             TimeElapsedColumn(),
             TextColumn("{task.fields[state]}"),
             console=self.console,
@@ -58,18 +60,20 @@ class Metrics:
     def write(self, record: dict[str, Any], before: float, after: float) -> None:
         """Record one step. before, after: the share of its stage that was done before and after it."""
         self._append(record)
+        stage = self._stage(record["stage"])
         left = self._left(record["stage"], after - before, record["seconds"], 1 - after)
+        left += " left of the stage" if len(self.stages) > 1 else " left"
         skipped = f"  skipped: {record['skipped']}" if record.get("skipped") else ""
         self.notice(
-            f"step {record['step']:>5}  {record['stage']} {after:>4.0%}  loss {record['loss']:.4f}  "
+            f"step {record['step']:>5}  {stage} {after:>4.0%}  loss {record['loss']:.4f}  "
             f"norm {record['grad_norm']:.3f}  lr {record['lr']:.2e}  {record['tokens_per_s']:,.0f} tokens/s  "
-            f"{record['memory_gb']:.1f} GB  {left} left{skipped}"
+            f"{record['memory_gb']:.1f} GB  {left}{skipped}"
         )
         self.bar.update(
             self.task,
-            description=escape(printable(record["stage"])),
+            description=escape(printable(stage)),
             completed=after,
-            state=f"loss {record['loss']:.4f}, {left} left",
+            state=f"loss {record['loss']:.4f}, {left}",
         )
 
     def validated(self, record: dict[str, Any], base: Mapping[str, float] | None = None) -> None:
@@ -91,6 +95,12 @@ class Metrics:
             for name, value in flat.items():
                 if isinstance(value, int | float):
                     self.events.add_scalar(name, value, record["step"])
+
+    def _stage(self, name: str) -> str:
+        """A stage's name, and which of how many it is."""
+        if len(self.stages) < 2:
+            return name
+        return f"{name} ({self.stages.index(name) + 1} of {len(self.stages)})"
 
     def _left(self, stage: str, share: float, seconds: float, rest: float) -> str:
         """How long the stage will still take, at the speed of late."""

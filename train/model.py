@@ -54,7 +54,7 @@ def describe(model: Any, settings: Mapping[str, Any], rows: int) -> str:
     """What is about to be trained, in one line."""
     return (
         f"{settings['base']}: {described(model)}, {settings['dtype']} on {model.device}; {describe_positions(settings)}; "
-        f"{rows:,} rows of {length_name(settings['length'])}"
+        f"{rows:,} rows of up to {length_name(settings['length'])}"
     )
 
 

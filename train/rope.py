@@ -69,6 +69,10 @@ def resolve_rope(shape: Any, section: RopeSection, name: str = "") -> Rope:
     if section.method == "none" or (covered and section.method != "theta"):
         if scaled:
             notes.append(f"its own {own['rope_type']} scaling stays ({length_name(native)} to {length_name(reach)})")
+        if section.method != "none" and target < native:
+            notes.append(
+                f"rope.target {length_name(target)} is within the native {length_name(native)}: nothing is scaled"
+            )
         if target > reach:
             notes.append(f"positions beyond {length_name(reach)} are read as they are, by rope.method none")
         return Rope(native, target, factor, own, max(said, target), tuple(notes))
@@ -264,5 +268,5 @@ def describe_positions(settings: Mapping[str, Any]) -> str:
     reach, kind = length_name(settings["max_position_embeddings"]), rope["rope_type"]
     how = f"{kind} {rope['factor']:g} times {native} to {reach}" if "factor" in rope else f"plain RoPE, {reach}"
     if kind == "default" and settings["rope_method"] in ("ntk", "theta"):
-        how = f"{settings['rope_method']} {rope['rope_theta']:g}, {native} to {reach}"
+        how = f"{settings['rope_method']} theta {rope['rope_theta']:g}, {native} to {reach}"
     return "; ".join([how, *settings["position_notes"]])

@@ -21,7 +21,7 @@ from train.config import TrainConfig
 
 
 def parse_overrides(pairs: list[str]) -> dict[str, Any]:
-    """`section.key=value` … -> nested values, each read as YAML. Raises ConfigError."""
+    """`section.key=value`, or `stages.0.key=value`, … -> nested values, each read as YAML. Raises ConfigError."""
     found: dict[str, Any] = {}
     names: list[str] = []
     for pair in pairs:
@@ -33,16 +33,20 @@ def parse_overrides(pairs: list[str]) -> dict[str, Any]:
             raise ConfigError(f"{pair!r}: its value is not YAML ({' '.join(str(error).split())[:200]})") from error
         if not equals or not all(keys):
             raise ConfigError(f"{pair!r}: expected section.key=value, such as optim.steps=100, or seed=1")
-        if len(keys) > 2 or (len(keys) == 2 and keys[0] == "stages"):
-            whole = keys[0] if keys[0] == "stages" else ".".join(keys[:2])
+        if len(keys) > 1 and keys[0] == "stages" and not keys[1].isdecimal():
+            raise ConfigError(
+                f"{pair!r}: stages are numbered, such as stages.0.steps=100; or give stages whole, as YAML"
+            )
+        if len(keys) > 2 + (keys[0] == "stages"):
+            whole = ".".join(keys[: 3 if keys[0] == "stages" else 2])
             raise ConfigError(f"{pair!r}: reaches too deep; give {whole} whole, as YAML in one line")
         if twice := next((n for n in names if f"{n}.".startswith(f"{name}.") or f"{name}.".startswith(f"{n}.")), None):
             raise ConfigError(f"{pair!r}: {twice} was given before it; leave one out")
         names.append(name)
-        if len(keys) == 2 and isinstance(found.setdefault(keys[0], {}), dict):
-            found[keys[0]][keys[1]] = value
-        else:
-            found[keys[0]] = value
+        below = found
+        for key in keys[:-1]:
+            below = below.setdefault(key, {})
+        below[keys[-1]] = value
     return found
 
 
@@ -78,7 +82,10 @@ def main() -> int:
         print(f"train: {printable(str(error))}; mend that, and run the same command again to go on", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("train: interrupted; run the same command again to go on from the newest checkpoint", file=sys.stderr)
+        print(
+            "train: interrupted; run the same command again to go on from the newest checkpoint, if there is one",
+            file=sys.stderr,
+        )
         return 130
 
 

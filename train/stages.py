@@ -1,7 +1,8 @@
 """The stages of a run, resolved from its configuration: each with its rows, its steps, its learning rates and its context; pure.
 
 A step draws rows until their lengths add up to `rows_per_step` times the stage's length, so that a stage without a mix takes
-`rows_per_step` rows, and one with short rows among them takes as many more as its shares ask for. A stage ends after `steps`
+`rows_per_step` rows, and one with short rows among them takes as many more as its shares ask for. What the last row drawn has
+too much, the next step draws less, so that the steps of a stage have that many tokens on average. A stage ends after `steps`
 steps, or with the step that brings its tokens to `tokens`. Warm-up is linear; then the learning rate falls with the share of the
 stage that is done, to `optim.final` of itself. Adam's state goes on from stage to stage.
 """
@@ -48,7 +49,7 @@ class Stage:
 
     @property
     def tokens_per_step(self) -> int:
-        """About: rows are not quite full, and the last one drawn may go over."""
+        """By the lengths of the rows, which are not quite full, and on average: of a mix, the last one drawn may go over."""
         return self.rows_per_step * self.length
 
     def progress(self, steps: int, tokens: int) -> float:
@@ -92,7 +93,7 @@ def _stage(config: TrainConfig, section: StageSection, number: int) -> Stage:
         if part.length > section.length:
             raise ConfigError(
                 f"{where}.mix: rows of {length_name(part.length)} are longer than the stage's {length_name(section.length)}; "
-                f"set {where}.length to the longest"
+                f"set {where}.length={length_name(part.length)}"
             )
         if any((part.path, part.length) == (other.path, other.length) for other in parts[:i]):
             raise ConfigError(
