@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -288,10 +288,11 @@ def read_config(model: type[M], path: Path | None, overrides: Mapping[str, Any])
             f"{path}: expected sections such as `pack:` with keys below them, not a {type(values).__name__}"
         )
     for section, options in overrides.items():
-        below = values.get(section) or {}
+        field = model.model_fields.get(section)
+        below = values.get(section) or ([] if field and get_origin(field.annotation) is tuple else {})
         if not isinstance(options, dict):
             values[section] = options
-        elif options and isinstance(below, list):
+        elif isinstance(below, list):
             values[section] = _into_list(below, options, f"{where}: {section}")
         elif options and isinstance(below, dict):
             values[section] = {**below, **options}
@@ -318,7 +319,8 @@ def _into_list(items: list[Any], options: Mapping[str, Any], where: str) -> list
     for place, value in options.items():
         number = int(place) if place.isdecimal() and len(place) < 6 else -1
         if number not in found:
-            raise ConfigError(f"{where} has no {place}; it has {len(items)}, from 0 to {len(items) - 1}")
+            have = f"it has {len(items)}, from 0 to {len(items) - 1}" if items else "there are none; give them whole"
+            raise ConfigError(f"{where} has no {place}; {have}")
         item = found[number]
         if value is None:
             del found[number]

@@ -325,3 +325,42 @@ def test_a_checkpoint_says_what_it_is_of(config):
     assert model is not None
     with pytest.raises(ConfigError, match="another configuration"):
         train(changed(config, stages=[{"length": "1k", "steps": 9}]))
+
+
+def test_a_finished_run_says_so_and_changes_nothing(config, capsys):
+    train(config)
+    before = {
+        path: path.stat().st_mtime_ns for path in config.out.rglob("*") if path.is_file() and path.name != ".lock"
+    }
+    lines = (config.out / "metrics.jsonl").read_text()
+    capsys.readouterr()
+    assert train(config) == config.out / "model"
+    assert "step 6 was the last: nothing is left to train" in capsys.readouterr().err
+    after = {path: path.stat().st_mtime_ns for path in config.out.rglob("*") if path.is_file() and path.name != ".lock"}
+    del before[config.out / "metrics.jsonl"], after[config.out / "metrics.jsonl"]
+    assert after == before
+    assert (config.out / "metrics.jsonl").read_text() == lines
+    shutil.rmtree(config.out / "model")  # as after a kill at the very end
+    train(config)
+    assert (config.out / "model" / "adapter_model.safetensors").is_file()
+
+
+@pytest.mark.parametrize("kind", ["lora", "full"])
+def test_all_may_read_what_the_umask_lets_them(config, kind):
+    config = changed(config, adapter={"kind": kind}, optim={"steps": 2})
+    mask = os.umask(0o022)
+    try:
+        train(config)
+    finally:
+        os.umask(mask)
+    files = [p for folder in ("model", "checkpoints") for p in (config.out / folder).rglob("*") if p.is_file()]
+    assert len(files) > 8
+    assert {oct(path.stat().st_mode & 0o777) for path in files} == {"0o644"}
+
+
+def test_lines_say_which_stage_is_at_work(config, capsys):
+    train(changed(config, stages=[{"length": "1k", "steps": 1}, {"length": "1k", "name": "again", "steps": 2}]))
+    said = capsys.readouterr().err
+    assert "  1k (1 of 2) 100%  " in said
+    assert "  again (2 of 2)  50%  " in said
+    assert said.count(" left of the stage") == 3
