@@ -295,7 +295,7 @@ def test_what_lies_in_out_is_not_ours_to_remove(config):
 
 
 def test_one_process_at_a_time(config):
-    identity = {"config": {}, "rows": ""}
+    identity = {"config": {}, "rows": "", "base": ""}
     with run_directory(config.out, identity), pytest.raises(OutputError, match="another process is training there"):
         train(config)
     train(changed(config, optim={"steps": 1}))

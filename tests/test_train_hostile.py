@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -18,10 +19,11 @@ from transformers import LlamaForCausalLM
 from eval import run as eval_run
 from eval.run import evaluate
 from repo2ctx.config import read_config
-from repo2ctx.errors import ConfigError, ModelError
+from repo2ctx.errors import ConfigError, ModelError, OutputError
 from repo2ctx.summarize import summarize
 from train import run as train_run
-from train.config import TrainConfig
+from train.batches import training_row
+from train.config import LossSection, TrainConfig
 from train.dry_run import resolved
 from train.loop import train
 
@@ -207,3 +209,19 @@ def test_a_shape_whose_numbers_cannot_be(config, base):
     (base / "deep.json").write_text("[" * 100_000)
     with pytest.raises(ConfigError, match="is not JSON"):
         resolved(changed(config, model={"shape": str(base / "deep.json")}))
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        [], [(0, 2, 11)], [(0, 2, 9)], [(-1, 2, 10)], [(1, 2, 10)], [(0, 0, 10)], [(0, 8, 7), (7, 8, 10)], [(0, 0, 0), (0, 2, 10)],
+        [(0, 2, 10), (0, 2, 10)], [(0, 2, 5), (6, 7, 10)], [(0, 2, 6), (5, 7, 10)], [(5, 7, 10), (0, 2, 5)], None,
+    ],
+)  # fmt: skip
+def test_documents_that_are_no_parts_of_their_row(places):
+    names = ("start", "target_start", "target_end")
+    row = {"input_ids": np.arange(10, dtype=np.int32), "segments": None}
+    if places is not None:
+        row["segments"] = [dict(zip(names, place, strict=True)) for place in places]
+    with pytest.raises(OutputError, match=r"row 3 of x: .*; look at the rows with `repo2ctx verify`"):
+        training_row(row, LossSection(), "row 3 of x")

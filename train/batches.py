@@ -16,10 +16,12 @@ import torch
 
 from repo2ctx.config import length_name
 from repo2ctx.dataset import Dataset
-from repo2ctx.errors import ConfigError
+from repo2ctx.errors import ConfigError, OutputError
 from repo2ctx.reader import RowReader
 from train.config import LossSection
 from train.stages import Part, Stage
+
+_LOOK = "look at the rows with `repo2ctx verify`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +43,24 @@ class TrainingRow:
 
 
 def training_row(row: Mapping[str, Any], loss: LossSection, name: str) -> TrainingRow:
-    """A packed row with the weights of its tokens: `target_weight` for a target's, `context_weight` for the rest."""
+    """A packed row with the weights of its tokens: `target_weight` for a target's, `context_weight` for the rest.
+
+    Raises OutputError unless its documents follow each other from its first token to its last.
+    """
     ids_T = torch.from_numpy(row["input_ids"].astype(np.int64))
     weights_T = torch.full((len(ids_T),), loss.context_weight, dtype=torch.float32)
-    documents, targets = [], 0
-    for segment in row["segments"]:
+    documents, targets, at = [], 0, 0
+    for segment in row["segments"] or ():
         start, target, end = segment["start"], segment["target_start"], segment["target_end"]
+        if not at == start < target <= end <= len(ids_T):
+            raise OutputError(f"{name}: a document of it cannot be from {start} over {target} to {end}; {_LOOK}")
+        at = end
         weights_T[target:end] = loss.target_weight
         weights_T[start] = 0.0  # nothing of this document stands before it
         documents.append(end - start)
         targets += end - target
+    if not documents or at != len(ids_T):
+        raise OutputError(f"{name}: its documents hold {at:,} of its {len(ids_T):,} tokens; {_LOOK}")
     positions_P = weights_T.nonzero().squeeze(1)
     return TrainingRow(ids_T, tuple(documents), positions_P, weights_T[positions_P], targets, name)
 
@@ -99,7 +109,7 @@ class Supply:
             drawn += part.length
         self.over = drawn - stage.tokens_per_step
         if not any(len(row.positions_P) for row in rows):
-            raise ConfigError(f"{rows[0].name}: no token of the step counts; look at the rows with `repo2ctx verify`")
+            raise ConfigError(f"{rows[0].name}: no token of the step counts; {_LOOK}")
         return rows
 
     def peek(self, stage: Stage) -> TrainingRow:

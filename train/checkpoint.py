@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -22,9 +23,12 @@ from repo2ctx.errors import OutputError
 from repo2ctx.models import write_settings
 from repo2ctx.shards import finish_folder, partial_folder, write_json
 from train.adapters import load_weights, save_weights
+from train.output import changes
 
-_STATE, _RUN = "state.pt", "run.json"
+_STATE, _RUN, _SEAL = "state.pt", "run.json", "sha256"
+_PARTIAL = re.compile(r"\.(step-\d{6,}(-rows-\d+)?|model)\.\d+\.partial")
 _PLACE = re.compile(r"step-(\d{6,})(?:-rows-(\d+))?")  # steps done; rows of the next one, whose gradients are kept
+_UNREADABLE = (pickle.UnpicklingError, EOFError, RuntimeError, LookupError, TypeError, ValueError, AttributeError)
 
 
 @dataclass
@@ -91,9 +95,9 @@ def save_checkpoint(
 ) -> Path:
     """Write a checkpoint whole, or, where it lies there already, what has become known of it since; returns its place."""
     part = state.run["partial"]
-    place = folder / (f"step-{state.run['step']:06d}" + (f"-rows-{part['rows']}" if part else ""))
+    place = folder / _name(state.run)
     if place.is_dir():  # of the same weights: nothing is trained between
-        write_json(place / _RUN, {**state.run, "files": _read_run(place)["files"]})
+        write_json(place / _RUN, _sealed({**state.run, "files": _read_run(place)["files"]}))
         return place
     folder.mkdir(parents=True, exist_ok=True)
     aside = partial_folder(place)
@@ -102,9 +106,27 @@ def save_checkpoint(
     tensors = {"optimizer": state.optimizer.state_dict(), "random": _random(), "gradients": gradients}
     torch.save(tensors, aside / _STATE)
     files = {path.name: _digest(path) for path in sorted(aside.iterdir())}
-    write_json(aside / _RUN, {**state.run, "files": files})
+    write_json(aside / _RUN, _sealed({**state.run, "files": files}))
     finish_folder(aside, place)
     return place
+
+
+def _name(run: Mapping[str, Any]) -> str:
+    part = run["partial"]
+    return f"step-{run['step']:06d}" + (f"-rows-{part['rows']}" if part else "")
+
+
+def _sealed(run: Mapping[str, Any]) -> dict[str, Any]:
+    """With the SHA-256 of its values: a flipped bit in a number shows."""
+    values = {key: value for key, value in run.items() if key != _SEAL}
+    return values | {_SEAL: hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()}
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed processes left half-written in a run's directory, which this process holds."""
+    for path in (*folder.glob("checkpoints/.step-*.partial"), *folder.glob(".model.*.partial")):
+        if _PARTIAL.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
 
 
 def prune(folder: Path, keep: int) -> None:
@@ -122,8 +144,8 @@ def _peek(place: Path) -> dict[str, Any]:
     """What a checkpoint says of itself, unchecked; nothing if it is damaged."""
     try:
         run = json.loads((place / _RUN).read_text("utf-8"))
-        return run if isinstance(run, dict) and isinstance(run["stage"], int) else {}
-    except (OSError, ValueError, KeyError):
+        return dict(run) if run[_SEAL] == _sealed(run)[_SEAL] else {}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return {}
 
 
@@ -153,9 +175,12 @@ def _digest(path: Path) -> str:
 def _read_run(place: Path) -> dict[str, Any]:
     try:
         run = json.loads((place / _RUN).read_text("utf-8"))
-        if all(_digest(place / name) == digest for name, digest in run["files"].items()) and run["step"] >= 0:
+        whole = run[_SEAL] == _sealed(run)[_SEAL] and all(
+            _digest(place / n) == digest for n, digest in run["files"].items()
+        )
+        if whole and _name(run) == place.name:
             return dict(run)
-    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+    except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
         pass
     raise OutputError(f"{place}: is damaged; remove it, and run again to go on from the checkpoint before it")
 
@@ -163,15 +188,30 @@ def _read_run(place: Path) -> dict[str, Any]:
 def load_checkpoint(place: Path, model: Any, state: RunState) -> None:
     """Put weights, optimizer, random states, gradients and `state.run` back as they were.
 
-    Raises OutputError if the checkpoint is not whole.
+    Raises OutputError if the checkpoint is not whole, or of another run.
     """
     run = _read_run(place)
-    run.pop("files")
+    del run["files"], run[_SEAL]
     if missing := state.run.keys() - run.keys():
         raise OutputError(f"{place}: is of an earlier version, and lacks {min(missing)}; start anew with another `out`")
+    if differs := changes(run["config"], state.run["config"]):
+        raise OutputError(
+            f"{place}: is of a run with another configuration ({'; '.join(differs)}); remove it, or give another `out`"
+        )
     state.run = run
     load_weights(model, place)
-    tensors = torch.load(place / _STATE, weights_only=True, map_location="cpu")
+    try:
+        _put_back(torch.load(place / _STATE, weights_only=True, map_location="cpu"), state)
+    except torch.OutOfMemoryError:  # the file is sound
+        raise
+    except _UNREADABLE as error:
+        raise OutputError(
+            f"{place / _STATE}: cannot be read ({type(error).__name__}); remove {place.name}, and run again to go on from the "
+            "checkpoint before it"
+        ) from error
+
+
+def _put_back(tensors: Mapping[str, Any], state: RunState) -> None:
     state.optimizer.load_state_dict(tensors["optimizer"])
     torch.set_rng_state(tensors["random"]["cpu"])
     if tensors["random"]["cuda"]:

@@ -25,14 +25,14 @@ from repo2ctx.schema import SCHEMA_VERSION
 from repo2ctx.tokens import load_tokenizer
 from train.attention import row_inputs, use
 from train.batches import Supply, TrainingRow
-from train.checkpoint import RunState, load_checkpoint, newest, prune, save_adapter, save_checkpoint
+from train.checkpoint import RunState, load_checkpoint, newest, prune, save_adapter, save_checkpoint, sweep
 from train.config import TrainConfig
 from train.dry_run import plan_notes
 from train.guard import Guard
 from train.loss import check_head, loss_sum
 from train.memory import told_out_of_memory, used_gb
 from train.metrics import Metrics
-from train.model import describe, make_model, move_to
+from train.model import describe, make_model, move_to, weights_digest
 from train.output import run_directory
 from train.rope import base_rope, set_rope
 from train.same_tokens import check_tokenizer
@@ -96,6 +96,7 @@ class Run:
         self.tokenizer = tokenizer_files(config.model.base)
         chat, fingerprint = self._check_rows()
         self.model, self.settings = make_model(config, self.stages[0])
+        self.base_digest = weights_digest(self.model)
         for dataset, table in [*self.supply.tables(), *self.validation.tables()]:
             check_vocabulary(self.model, dataset.id_range(table), f"{dataset.out}, {table}")
         self.attention = use(self.model, config.attention.path, dtype=getattr(torch, config.model.dtype))
@@ -139,7 +140,9 @@ class Run:
 
     def train(self) -> Path:
         config, out = self.config, self.config.out
-        with run_directory(out, {"config": config.model_dump(mode="json"), "rows": self.supply.digest}):
+        identity = {"config": config.model_dump(mode="json"), "rows": self.supply.digest, "base": self.base_digest}
+        with run_directory(out, identity):
+            sweep(out)
             place = newest(self.checkpoints)
             if place is not None:
                 self._go_on_from(place)

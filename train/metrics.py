@@ -31,7 +31,7 @@ class Metrics:
         path.parent.mkdir(parents=True, exist_ok=True)
         kept = []
         if path.exists() and after:
-            kept = [line for line in path.read_text("utf-8").splitlines() if _step(line) <= after]
+            kept = [line for line in path.read_text("utf-8", "replace").splitlines() if _step(line) <= after]
         write_text(path, "".join(line + "\n" for line in kept))
         self.events = _tensorboard(tensorboard, after) if tensorboard else None
         self.console = Console(stderr=True)

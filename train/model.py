@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
+
+import torch
 
 from repo2ctx.config import length_name
 from repo2ctx.errors import ConfigError
@@ -14,6 +17,8 @@ from train.config import TrainConfig
 from train.rope import decide_positions, describe_positions, position_settings, set_rope
 from train.shape import check_shape
 from train.stages import Stage, resolve_stages
+
+_SAMPLED = 512  # numbers of each weight, about
 
 
 def make_model(config: TrainConfig, stage: Stage | None = None) -> tuple[Any, dict[str, Any]]:
@@ -48,6 +53,18 @@ def in_training(base: Any, config: TrainConfig) -> Any:
     check_positions(model, f"model {config.model.base!r}")
     model.train()
     return model
+
+
+def weights_digest(model: Any) -> str:
+    """A hash of a model's weights but LoRA's, by a sample of each: of a base that was changed, it is another."""
+    digest = hashlib.sha256()
+    for name, weight in model.named_parameters():
+        if ".lora_" not in name:
+            flat = weight.data.flatten()
+            sample = flat[:: max(1, len(flat) // _SAMPLED)].cpu().contiguous()
+            digest.update(f"{name} {weight.dtype} {tuple(weight.shape)} ".encode())
+            digest.update(sample.view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
 
 
 def describe(model: Any, settings: Mapping[str, Any], rows: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,14 +20,14 @@ _OURS = ("model", "checkpoints", "metrics.jsonl")
 
 @contextmanager
 def run_directory(out: Path, identity: dict[str, Any]) -> Iterator[None]:
-    """Hold `out` for this process and for the run that `identity` describes: {"config": …, "rows": …}.
+    """Hold `out` for this process and for the run that `identity` describes: {"config": …, "rows": …, "base": …}.
 
     Other things may lie there, such as the dataset. Raises OutputError if it holds results of something else, or another
-    process writes there; ConfigError if it belongs to a run with another configuration or other rows.
+    process writes there; ConfigError if it belongs to a run with another configuration, other rows, or another base.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
-        lock = (out / ".lock").open("w")
+        lock = (out / ".lock").open("a")  # whatever a link there leads to stays as it is
     except OSError as error:
         raise OutputError(f"{out}: cannot be written ({error.strerror}); give another `out`") from error
     with lock:
@@ -43,21 +44,34 @@ def run_directory(out: Path, identity: dict[str, Any]) -> Iterator[None]:
 def _claim(out: Path, identity: dict[str, Any]) -> None:
     if not (out / RUN).exists() and (strangers := [name for name in _OURS if (out / name).exists()]):
         raise OutputError(f"{out}: holds {', '.join(strangers)} of something else; give another `out`")
+    for name in ("checkpoints", "model"):
+        if (out / name).is_symlink() and name == "model":
+            raise OutputError(f"{out / name}: is a link, which the trained model cannot replace; remove it")
+        if os.path.lexists(out / name) and not (out / name).is_dir():
+            raise OutputError(f"{out / name}: is no directory; remove it, or give another `out`")
     if not (out / "checkpoints").exists() and not (out / "model").exists():
         write_json(out / RUN, identity)
         return
     try:
         earlier = json.loads((out / RUN).read_text("utf-8"))
-        before, now = _flat(earlier["config"]), _flat(identity["config"])
-        rows = earlier["rows"]
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        changed = changes(earlier["config"], identity["config"])
+        rows, base = earlier["rows"], earlier["base"]
+    except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise OutputError(f"{out / RUN}: is damaged; give another `out`") from error
-    if changed := [
-        f"{key} {before.get(key)} -> {now.get(key)}" for key in now | before if before.get(key) != now.get(key)
-    ]:
+    if changed:
         raise ConfigError(f"{out}: holds a run with another configuration ({'; '.join(changed)}); give another `out`")
     if rows != identity["rows"]:
         raise ConfigError(f"{out}: holds a run on other rows; give another `out`")
+    if base != identity["base"]:
+        raise ConfigError(
+            f"{out}: holds a run on a base whose weights were others; put them back, or give another `out`"
+        )
+
+
+def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """What decides the result of a run and differs between two configurations, as "optim.lr 1 -> 2"."""
+    old, new = _flat(before), _flat(now)
+    return [f"{key} {old.get(key)} -> {new.get(key)}" for key in new | old if old.get(key) != new.get(key)]
 
 
 def _flat(config: dict[str, Any]) -> dict[str, Any]:
